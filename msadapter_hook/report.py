@@ -1,0 +1,89 @@
+"""What a program used of torch: names, by which path, for how long, and what was missing.
+
+The operators call this module only while `enabled` is true; it imports next to nothing and stores only counts.
+"""
+
+import threading
+
+#: Operators look at this before they take the time; `enable()` switches it on.
+enabled = False
+
+#: path of an operator -> what the table says of it
+PATHS = {
+    "primitive": "a MindSpore primitive",
+    "composition": "several primitives",
+    "host": "NumPy or SciPy on the host",
+}
+
+_lock = threading.Lock()
+_calls = {}  # (name, path) -> [calls, seconds]
+_missing = {}  # name -> times asked for
+
+
+def enable(on=True):
+    """Start (or stop) counting."""
+    global enabled
+    enabled = on
+
+
+def clear():
+    """Forget what was counted."""
+    with _lock:
+        _calls.clear()
+        _missing.clear()
+
+
+def count(name, path, seconds):
+    """One call of the public torch name `name`, which went by `path` (a key of PATHS) and took `seconds`."""
+    if not enabled:
+        return
+    if path not in PATHS:
+        raise ValueError(f"unknown path {path!r}: one of {', '.join(PATHS)}")
+    with _lock:
+        entry = _calls.setdefault((name, path), [0, 0.0])
+        entry[0] += 1
+        entry[1] += seconds
+
+
+def missing(name):
+    """A name was asked for that the adapter lacks."""
+    if not enabled:
+        return
+    with _lock:
+        _missing[name] = _missing.get(name, 0) + 1
+
+
+def calls():
+    """A copy of the counts: {(name, path): (calls, seconds)}."""
+    with _lock:
+        return {key: tuple(entry) for key, entry in _calls.items()}
+
+
+def missing_names():
+    """A copy of the missing names: {name: times}."""
+    with _lock:
+        return dict(_missing)
+
+
+def table():
+    """The report as text: names by time, then sums by path, then what was missing."""
+    used, lacking = calls(), missing_names()
+    lines = ["msadapter_hook report"]
+    if used:
+        width = max(4, *(len(name) for name, _ in used))
+        lines.append(f"  {'name':<{width}}  {'path':<11}  {'calls':>8}  {'ms':>10}")
+        for (name, path), (number, seconds) in sorted(used.items(), key=lambda item: (-item[1][1], item[0])):
+            lines.append(f"  {name:<{width}}  {path:<11}  {number:>8}  {seconds * 1e3:>10.2f}")
+        for path, meaning in PATHS.items():
+            chosen = [entry for (_, other), entry in used.items() if other == path]
+            if chosen:
+                number, seconds = sum(n for n, _ in chosen), sum(s for _, s in chosen)
+                lines.append(f"  {path} ({meaning}): {len(chosen)} names, {number} calls, {seconds * 1e3:.2f} ms")
+    else:
+        lines.append("  no operator was called")
+    if lacking:
+        lines.append("  missing (asked for, not provided):")
+        lines += [f"    {name}  {times}x" for name, times in sorted(lacking.items(), key=lambda item: (-item[1], item[0]))]
+    else:
+        lines.append("  nothing was missing")
+    return "\n".join(lines)
