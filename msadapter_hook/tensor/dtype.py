@@ -60,13 +60,22 @@ def _make(cls, **fields):
 class dtype(_Singleton):
     """The type of a tensor's elements.
 
-    Public as in PyTorch: `itemsize`, `is_floating_point`, `is_complex`, `is_signed`, `to_real()`, `to_complex()`.
+    Public as in PyTorch: `itemsize`, `is_floating_point`, `is_complex`, `is_signed`, `abbr`, `to_real()`, `to_complex()`.
     Beyond it: `numpy` (the np.dtype of the stored array), `category`, `scalar_name` (as in PyTorch's error texts).
     Source: PyTorch, torch.dtype.
     """
 
     __slots__ = (
-        "_name", "itemsize", "is_floating_point", "is_complex", "is_signed", "numpy", "category", "scalar_name", "number",
+        "_name",
+        "abbr",
+        "category",
+        "is_complex",
+        "is_floating_point",
+        "is_signed",
+        "itemsize",
+        "number",
+        "numpy",
+        "scalar_name",
     )
     __module__ = "torch"
     __new__, __init_subclass__ = _closed("dtype")
@@ -101,16 +110,29 @@ _TABLE = [
     ("bfloat16", None, "BFloat16", 2, FLOATING, True, ml_dtypes.bfloat16),
     ("float8_e5m2", None, "Float8_e5m2", 1, FLOATING, True, ml_dtypes.float8_e5m2),
     ("float8_e4m3fn", None, "Float8_e4m3fn", 1, FLOATING, True, ml_dtypes.float8_e4m3fn),
+    ("float8_e5m2fnuz", None, "Float8_e5m2fnuz", 1, FLOATING, True, ml_dtypes.float8_e5m2fnuz),
+    ("float8_e4m3fnuz", None, "Float8_e4m3fnuz", 1, FLOATING, True, ml_dtypes.float8_e4m3fnuz),
+    ("float8_e8m0fnu", None, "Float8_e8m0fnu", 1, FLOATING, False, ml_dtypes.float8_e8m0fnu),
     ("uint16", None, "UInt16", 2, INTEGRAL, False, np.uint16),
     ("uint32", None, "UInt32", 4, INTEGRAL, False, np.uint32),
     ("uint64", None, "UInt64", 8, INTEGRAL, False, np.uint64),
 ]
+
+
+def _abbreviation(name, itemsize):
+    """`f32`, `bf16`, `u8`, `b8`, `f8e5m2`."""
+    stem = name.rstrip("0123456789") if "8_" not in name else ""
+    if stem:
+        return ("bf" if stem == "bfloat" else stem[0]) + str(8 * itemsize)
+    return name.replace("float", "f").replace("_", "")
+
 
 DTYPES = {}  # every public name (both names of a type) → dtype
 for _number, (_name, _other, _scalar, _bytes, _cat, _signed, _np) in enumerate(_TABLE):
     DTYPES[_name] = _make(
         dtype, _name=_name, itemsize=_bytes, is_floating_point=_cat == FLOATING, is_complex=_cat == COMPLEX,
         is_signed=_signed, numpy=np.dtype(_np), category=_cat, scalar_name=_scalar, number=_number,
+        abbr=_abbreviation(_name, _bytes),
     )
     if _other:
         DTYPES[_other] = DTYPES[_name]
@@ -124,9 +146,10 @@ float8_e4m3fn, float8_e5m2 = DTYPES["float8_e4m3fn"], DTYPES["float8_e5m2"]
 complex32, complex64, complex128 = (DTYPES[n] for n in ("complex32", "complex64", "complex128"))
 # `bool`, `int` and `float` keep Python's meaning in this module.
 bool_, half, double, short, long = DTYPES["bool"], float16, float64, int16, int64
+float8_e5m2fnuz, float8_e4m3fnuz, float8_e8m0fnu = ALL[15:18]
 chalf, cfloat, cdouble = complex32, complex64, complex128
 
-FLOAT8 = frozenset((float8_e4m3fn, float8_e5m2))
+FLOAT8 = frozenset(t for t in ALL if t._name.startswith("float8"))
 _BAREBONES = frozenset((uint16, uint32, uint64))  # unsigned types that PyTorch does not promote among integers
 
 _REAL = {complex32: float16, complex64: float32, complex128: float64}
@@ -343,7 +366,8 @@ def result_type(operands):
 
 # ---------------------------------------------------------------- finfo, iinfo
 
-# dtype → (bits of precision with the hidden one, exponent of the smallest normal, largest value)
+# dtype → (bits of precision with the hidden one, exponent of the smallest normal, largest value); where a type departs
+# from the rule (min = -max, eps = 2 ** (1 - precision)), PyTorch's figure is in _ODD.
 _FLOATS = {
     float16: (11, -14, 65504.0),
     bfloat16: (8, -126, float(ml_dtypes.finfo(ml_dtypes.bfloat16).max)),
@@ -351,7 +375,11 @@ _FLOATS = {
     float64: (53, -1022, float(np.finfo(np.float64).max)),
     float8_e4m3fn: (4, -6, 448.0),
     float8_e5m2: (3, -14, 57344.0),
+    float8_e4m3fnuz: (4, -7, 240.0),
+    float8_e5m2fnuz: (3, -15, 57344.0),
+    float8_e8m0fnu: (1, -127, 2.0**127),
 }
+_ODD = {float8_e5m2fnuz: {"eps": 0.125}, float8_e8m0fnu: {"min": 2.0**-127}}
 
 
 class _Info:
@@ -374,10 +402,10 @@ class finfo(_Info):
 
     Source: PyTorch, torch.finfo. TypeError for other types."""
 
-    __slots__ = ("bits", "eps", "max", "min", "tiny", "smallest_normal", "resolution", "dtype")
+    __slots__ = ("bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
     __module__ = "torch"
 
-    def __init__(self, type=None):  # noqa: A002 (PyTorch's own name)
+    def __init__(self, type=None):
         t = _default if type is None else type
         if not isinstance(t, dtype):
             raise TypeError(f"finfo(): argument 'type' (position 1) must be torch.dtype, not {t.__class__.__name__}")
@@ -390,6 +418,7 @@ class finfo(_Info):
             bits=8 * t.itemsize, eps=math.ldexp(1.0, 1 - precision), max=largest, min=-largest, tiny=tiny,
             smallest_normal=tiny, resolution=float(f"1e-{int((precision - 1) * math.log10(2))}"), dtype=t._name,
         )
+        self._set(**_ODD.get(t, {}))
 
     def __repr__(self):
         names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
@@ -399,10 +428,10 @@ class finfo(_Info):
 class iinfo(_Info):
     """Limits of an integer dtype. Source: PyTorch, torch.iinfo. TypeError for other types."""
 
-    __slots__ = ("bits", "max", "min", "dtype")
+    __slots__ = ("bits", "dtype", "max", "min")
     __module__ = "torch"
 
-    def __init__(self, *args, type=None):  # noqa: A002 (PyTorch's own name)
+    def __init__(self, *args, type=None):
         if not args and type is None:
             raise TypeError('iinfo() missing 1 required positional arguments: "type"')
         t = args[0] if args else type
