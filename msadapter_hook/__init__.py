@@ -1,7 +1,7 @@
 """msadapter_hook: unmodified PyTorch programs on MindSpore.
 
 Importing this package changes nothing and is cheap: neither mindspore, numpy nor torch is imported. The hook is
-switched on by `install()`, by `python -m msadapter_hook`, by the environment (see settings.py) or by `pytest --msadapter`.
+switched on by `install()`, by `python -m msadapter_hook`, by the environment (settings.py), by `pytest --msadapter`.
 """
 
 from msadapter_hook.version import __version__
@@ -26,7 +26,7 @@ def install(*, only=None, block=None, roots=None):
 
 
 def uninstall():
-    """Take the hook away, whoever installed it: `sys.meta_path` and `sys.modules` are as before. Harmless when it is off."""
+    """Take the hook away, whoever installed it: `sys.meta_path` and `sys.modules` are as before. Harmless when off."""
     from msadapter_hook.hook import session
 
     session.uninstall()

@@ -1,4 +1,4 @@
-"""Errors that belong to the adapter itself, built in one place. Errors that PyTorch raises are built where they arise."""
+"""Errors that belong to the adapter itself, built in one place. Those that PyTorch raises are built where they arise."""
 
 from msadapter_hook import report
 
@@ -17,7 +17,9 @@ def another_torch(name, module):
     where = getattr(module, "__file__", None)
     what = f"{name} {version}" if version else name
     return HookError(
-        f"another {what} is already imported" + (f" (from {where})" if where else "") + "; msadapter_hook never replaces it. "
+        f"another {what} is already imported"
+        + (f" (from {where})" if where else "")
+        + "; msadapter_hook never replaces it. "
         f"Call msadapter_hook.install() before the first `import {name}`, or start with `python -m msadapter_hook`."
     )
 
@@ -36,7 +38,9 @@ def missing_attribute(module, name):
     if name.startswith("__") and name.endswith("__"):  # probes of Python's own machinery, nothing a user misses
         return AttributeError(f"module {module!r} has no attribute {name!r}", name=name)
     report.missing(f"{module}.{name}")
-    return AttributeError(f"module {module!r} has no attribute {name!r} (msadapter_hook does not provide it)", name=name)
+    return AttributeError(
+        f"module {module!r} has no attribute {name!r} (msadapter_hook does not provide it)", name=name
+    )
 
 
 def backward_disabled():

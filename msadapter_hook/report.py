@@ -83,7 +83,9 @@ def table():
         lines.append("  no operator was called")
     if lacking:
         lines.append("  missing (asked for, not provided):")
-        lines += [f"    {name}  {times}x" for name, times in sorted(lacking.items(), key=lambda item: (-item[1], item[0]))]
+        lines += [
+            f"    {name}  {times}x" for name, times in sorted(lacking.items(), key=lambda item: (-item[1], item[0]))
+        ]
     else:
         lines.append("  nothing was missing")
     return "\n".join(lines)

@@ -55,7 +55,10 @@ class Settings:
     """One reading of the environment. Field by field: the variable, its default, how it is read, what it means."""
 
     hook: bool | None = _variable(
-        "MSADAPTER_HOOK", None, _switch, "1: serve `import torch`; 0: never, whatever else asks; unset: ENABLE_BACKWARD decides"
+        "MSADAPTER_HOOK",
+        None,
+        _switch,
+        "1: serve `import torch`; 0: never, whatever else asks; unset: ENABLE_BACKWARD decides",
     )
     enable_backward: bool = _variable(
         "ENABLE_BACKWARD", False, _switch, "1: the hook with the tape, so that Tensor.backward() works"
@@ -63,22 +66,35 @@ class Settings:
     eager: bool = _variable("MSADAPTER_EAGER", False, _switch, "1: compute every value at once, never late")
     jit: bool = _variable("MSADAPTER_JIT", False, _switch, "1: compile recorded programs with mindspore.jit")
     kernels: str = _variable(
-        "MSADAPTER_KERNELS", "mindspore", _choice("mindspore", "host"), "mindspore: primitives; host: NumPy kernels with own gradients"
+        "MSADAPTER_KERNELS",
+        "mindspore",
+        _choice("mindspore", "host"),
+        "mindspore: primitives; host: NumPy kernels with own gradients",
     )
     device: str = _variable(
-        "MSADAPTER_DEVICE", "auto", _choice("auto", "cpu", "gpu", "ascend"), "device of MindSpore; auto: the one it chooses"
+        "MSADAPTER_DEVICE",
+        "auto",
+        _choice("auto", "cpu", "gpu", "ascend"),
+        "device of MindSpore; auto: the one it chooses",
     )
-    threads: int | None = _variable("MSADAPTER_THREADS", None, _count, "threads of a CPU kernel; unset: one per processor")
+    threads: int | None = _variable(
+        "MSADAPTER_THREADS", None, _count, "threads of a CPU kernel; unset: one per processor"
+    )
     log: str = _variable(
         "MSADAPTER_LOG",
         "error",
         _choice("debug", "info", "warning", "error", "critical"),
         "lowest level of MindSpore's log messages that is shown",
     )
-    report: bool = _variable("MSADAPTER_REPORT", False, _switch, "1: print at exit which torch names were used, and how")
+    report: bool = _variable(
+        "MSADAPTER_REPORT", False, _switch, "1: print at exit which torch names were used, and how"
+    )
     glog_v: str | None = _variable("GLOG_v", None, _text, "MindSpore's own log level 0-4; unset: from MSADAPTER_LOG")
     onednn_max_cpu_isa: str | None = _variable(
-        "ONEDNN_MAX_CPU_ISA", None, _text, "instruction set of MindSpore's CPU kernels; unset: AVX2 on AVX-512 processors"
+        "ONEDNN_MAX_CPU_ISA",
+        None,
+        _text,
+        "instruction set of MindSpore's CPU kernels; unset: AVX2 on AVX-512 processors",
     )
     openblas_coretype: str | None = _variable(
         "OPENBLAS_CORETYPE", None, _text, "kernels of NumPy's products; unset: from the processor's flags"
