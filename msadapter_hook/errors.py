@@ -1,4 +1,4 @@
-"""Errors that belong to the adapter itself, built in one place. Those that PyTorch raises are built where they arise."""
+"""Errors that belong to the adapter itself, built in one place. PyTorch's are built where they arise."""
 
 from msadapter_hook import report
 

@@ -161,7 +161,7 @@ def run_path(path, arguments):
         _new_main()
         _as_main("__main__", alter_argv=False)
         return
-    full = os.path.abspath(path)
+    full = os.path.join(os.getcwd(), path)  # not normalized, as Python does
     try:
         code, loader = _read_program(full)
     except OSError as error:

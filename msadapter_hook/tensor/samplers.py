@@ -67,6 +67,9 @@ def poisson(g, rates):
 # ---------------------------------------------------------------- gamma and Dirichlet
 
 
+_THIRD = float(np.float32(1.0 / 3.0))  # PyTorch keeps this constant in single precision; it shows in the 9th digit
+
+
 def _gamma_one(g, alpha):
     """A gamma value of rate 1: Marsaglia and Tsang, with the boost for a shape below one."""
     scale = 1.0
@@ -75,7 +78,7 @@ def _gamma_one(g, alpha):
             return 0.0
         scale = math.pow(1.0 - g.draw53(), 1.0 / alpha)
         alpha += 1.0
-    d = alpha - 1.0 / 3.0
+    d = alpha - _THIRD
     c = 1.0 / math.sqrt(9.0 * d)
     while True:
         while True:

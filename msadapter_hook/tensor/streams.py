@@ -20,6 +20,11 @@ _CPP = {
 _DIGITS = {dt.float16: 11, dt.bfloat16: 8, dt.float32: 24, dt.float64: 53}
 
 
+def _narrow(values, t):
+    """float64 as the type of a tensor; the low types by way of float32, as C++ converts them."""
+    return values.astype(t.numpy) if t in (dt.float32, dt.float64) else values.astype(F32).astype(t.numpy)
+
+
 def _no_kernel(name, t):
     return NotImplementedError(f"\"{name}\" not implemented for '{t.scalar_name}'")
 
@@ -61,7 +66,13 @@ def rand(g, n, dtype=dt.float32):
         return _as_complex(rand(g, 2 * n, dtype.to_real()), dtype)
     if dtype.category != dt.FLOATING or dtype in dt.FLOAT8:
         raise _no_kernel("check_uniform_bounds", dtype)
-    return _uniform24(g, n).astype(dtype.numpy)
+    return _wrap_top(_uniform24(g, n).astype(dtype.numpy), 0.0, 1.0)
+
+
+def _wrap_top(values, low, high):
+    """The interval is open above: what rounding brought to `high` becomes `low`. In place."""
+    values[values == values.dtype.type(high)] = low
+    return values
 
 
 def _as_complex(parts, dtype):
@@ -87,13 +98,13 @@ def uniform(g, n, low=0.0, high=1.0, dtype=dt.float32):
         )
     if dtype is dt.float64:
         u = _uniform53(g, n)
-        return u if (low, high) == (0.0, 1.0) else _fma64(u, high - low, low)
+        return u if (low, high) == (0.0, 1.0) else _wrap_top(_fma64(u, high - low, low), low, high)
     u = _uniform24(g, n)
     if (low, high) != (0.0, 1.0):
-        # The bounds in the tensor's type, then u * (high - low) + low rounded once, in float32.
-        a, b = (F32(dtype.numpy.type(v)) for v in (low, high))
+        # u * (high - low) + low rounded once, in float32; the bounds are not rounded to a lower type.
+        a, b = F32(low), F32(high)
         u = (u.astype(F64) * float(b - a) + float(a)).astype(F32)
-    return u if dtype is dt.float32 else u.astype(dtype.numpy)
+    return _wrap_top(u if dtype is dt.float32 else u.astype(dtype.numpy), low, high)
 
 
 def _split(x):
@@ -154,17 +165,15 @@ def normal(g, n, mean=0.0, std=1.0, dtype=dt.float32, scattered=False):
     if not std >= 0.0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     if dtype.is_complex:
-        # both parts of each element are neighbours, so a contiguous complex tensor is a contiguous real one
-        parts = normal(g, 2 * n, 0.0, std / math.sqrt(2.0), dtype.to_real(), scattered)
-        out = _as_complex(parts, dtype)
-        return out + dtype.numpy.type(mean) if mean else out
+        # Both parts of each element are neighbours; the mean goes to both, as PyTorch has it.
+        return _as_complex(normal(g, 2 * n, mean, std / math.sqrt(2.0), dtype.to_real(), scattered), dtype)
     if dtype.category != dt.FLOATING or dtype in dt.FLOAT8:
         raise _no_kernel("normal_kernel_cpu", dtype)
     if n < 16 or scattered:
         values = _scalar_normals(g, n)
         if (mean, std) != (0.0, 1.0):
             values = values * std + mean
-        return values.astype(dtype.numpy)
+        return _narrow(values, dtype)
     tail = n % 16
     if dtype is dt.float64:
         out = _uniform53(g, n)
@@ -188,7 +197,7 @@ def log_normal(g, n, mean=1.0, std=2.0, dtype=dt.float32):
         raise _no_kernel("log_normal_cpu", dtype)
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={float(std):g}")
-    return np.exp(_scalar_normals(g, n) * float(std) + float(mean)).astype(dtype.numpy)
+    return _narrow(np.exp(_scalar_normals(g, n) * float(std) + float(mean)), dtype)
 
 
 # ---------------------------------------------------------------- integers
@@ -208,7 +217,7 @@ def _bounded(g, n, low, span):
     return out + low if low else out
 
 
-def randint(g, low, high, n, dtype=dt.int64):
+def randint(g, n, low, high, dtype=dt.int64):
     """`n` integers in [low, high). RuntimeError for an empty range or bounds the type cannot hold.
 
     Source: PyTorch, torch.randint and Tensor.random_(from, to)."""
@@ -239,7 +248,7 @@ def random_(g, n, dtype, low=None, high=None):
 
     Source: PyTorch, Tensor.random_."""
     if high is not None:
-        return randint(g, 0 if low is None else low, high, n, dtype)
+        return randint(g, n, 0 if low is None else low, high, dtype)
     if low is not None:
         low = int(low)
         _check_bounds(dtype, (("from", low),))
@@ -340,7 +349,7 @@ def exponential(g, n, lambd=1.0, dtype=dt.float32):
     _require_floating(dtype, "Exponential")
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={float(lambd):g}")
-    return (np.log1p(-_uniform53(g, n)) * (-1.0 / float(lambd))).astype(dtype.numpy)
+    return _narrow(np.log1p(-_uniform53(g, n)) * (-1.0 / float(lambd)), dtype)
 
 
 def geometric(g, n, p, dtype=dt.float32):
@@ -362,7 +371,7 @@ def cauchy(g, n, median=0.0, sigma=1.0, dtype=dt.float32):
     _require_floating(dtype, "Cauchy", cpp=True)
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={float(sigma):g}")
-    return (float(median) + float(sigma) * np.tan(math.pi * (_uniform53(g, n) - 0.5))).astype(dtype.numpy)
+    return _narrow(float(median) + float(sigma) * np.tan(math.pi * (_uniform53(g, n) - 0.5)), dtype)
 
 
 # ---------------------------------------------------------------- choosing by weight
@@ -371,8 +380,8 @@ def cauchy(g, n, median=0.0, sigma=1.0, dtype=dt.float32):
 def multinomial(g, weights, k, replacement=False):
     """`k` indices per row of `weights` (1 or 2 dimensions, floating), int64.
 
-    Without replacement: the largest of weight / Exp(1), as many draws as there are weights. With: a 53-bit uniform each,
-    searched in the running sum. RuntimeError as PyTorch's. Source: PyTorch, torch.multinomial."""
+    Without replacement, or for one index: the largest of weight / Exp(1), as many draws as there are weights. Otherwise
+    a 53-bit uniform each, searched in the running sum. RuntimeError as PyTorch's. Source: PyTorch, torch.multinomial."""
     weights = np.asarray(weights)
     kind = dt.from_numpy_dtype(weights.dtype)
     if kind.category != dt.FLOATING:
@@ -391,7 +400,7 @@ def multinomial(g, weights, k, replacement=False):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     if (wide.sum(-1) == 0).any():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    if replacement:
+    if replacement and k > 1:
         out = np.empty((len(rows), k), np.int64)
         for i, row in enumerate(rows):
             total = np.cumsum(row, dtype=row.dtype)

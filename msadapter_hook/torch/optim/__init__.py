@@ -18,9 +18,6 @@ from .rprop import Rprop as Rprop
 from .sgd import SGD as SGD
 from .sparse_adam import SparseAdam as SparseAdam
 
-# the functional forms stay reachable as torch.optim.adam.adam and so on; the submodules keep their names here
-from . import adadelta, adagrad, adam, adamax, adamw, asgd, lbfgs, nadam, optimizer, radam, rmsprop, rprop, sgd, sparse_adam
-
 __all__ = [
     "Adafactor",
     "Adadelta",

@@ -142,7 +142,7 @@ def _single_tensor_adafactor(
     maximize,
     differentiable=False,
 ):
-    lr = _get_value(_to_scalar(lr))
+    lr = _to_scalar(lr)
     for param, grad, row_var, col_var, variance, step_t in zip(
         params, grads, row_vars, col_vars, variances, state_steps
     ):
@@ -167,4 +167,4 @@ def _single_tensor_adafactor(
         update = estimate.clamp_(min=floor * floor).rsqrt_()
         update.mul_(grad)
         clip = max(1.0, update.norm(2).item() / ((update.numel() ** 0.5) * d))
-        param.add_(update, alpha=-rate / clip)
+        param.add_(update, alpha=_get_value(-rate / clip))

@@ -6,7 +6,6 @@ import types
 from .lr_scheduler import LRScheduler, _per_group, _plain_state, _require_optimizer, _set
 
 
-
 def _set_momentum(group, value, use_beta1):
     if use_beta1:
         group["betas"] = (value, *group["betas"][1:])

@@ -3,8 +3,7 @@
 import importlib
 from itertools import repeat
 
-from .. import Tensor, is_complex, tensor, view_as_real, zeros_like, preserve_format
-from .. import enable_grad
+from .. import Tensor, enable_grad, is_complex, preserve_format, tensor, view_as_real, zeros_like
 from .optimizer import Optimizer, _get_scalar_dtype, _new_step, _use_grad_for_differentiable
 
 
@@ -64,6 +63,15 @@ def check_fused(optimizer, fused, foreach, differentiable):
     if foreach:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
     optimizer._step_supports_amp_scaling = True
+
+
+_CAPTURABLE_DEVICES = ["cuda", "xpu", "hpu", "privateuseone", "xla"]
+
+
+def check_capturable(group, params, what="params and state_steps", devices=_CAPTURABLE_DEVICES):
+    """capturable=True is refused for parameters on the CPU, as PyTorch refuses it."""
+    if group["capturable"] and any(p.device.type not in devices for p in params):
+        raise AssertionError(f"If capturable=True, {what} must be on supported devices: {devices}.")
 
 
 def check_steps(state_steps):

@@ -1,10 +1,12 @@
 # Adadelta.
+from .. import view_as_complex
 from ._elementwise import (
+    _CAPTURABLE_DEVICES,
     ElementwiseOptimizer,
     as_real,
     check,
+    check_capturable,
     check_lr,
-    check_lr_foreach,
     check_steps,
     column,
     run_step,
@@ -34,7 +36,6 @@ class Adadelta(ElementwiseOptimizer):
         maximize=False,
         differentiable=False,
     ):
-        check_lr_foreach(lr, foreach, capturable)
         check_lr(lr)
         check(0.0 <= rho <= 1.0, f"Invalid rho value: {rho}")
         check(0.0 <= eps, f"Invalid epsilon value: {eps}")
@@ -57,6 +58,7 @@ class Adadelta(ElementwiseOptimizer):
         return {"step": self._step_counter(p, group), "square_avg": zeros_as(p), "acc_delta": zeros_as(p)}
 
     def _update(self, group, params, grads, states):
+        check_capturable(group, params, devices=_CAPTURABLE_DEVICES[:-1])
         adadelta(
             params,
             grads,
@@ -122,6 +124,7 @@ def _single_tensor_adadelta(
             grad = -grad
         if weight_decay != 0:
             grad = grad.add(param, alpha=weight_decay)
+        whole = param
         param, grad, square_avg, acc_delta = as_real(param, grad, square_avg, acc_delta)
         square_avg.mul_(rho).addcmul_(grad, grad, value=1 - rho)
         std = square_avg.add(eps).sqrt_()
@@ -130,4 +133,4 @@ def _single_tensor_adadelta(
             delta = delta.clone()
         delta.div_(std).mul_(grad)
         acc_delta.mul_(rho).addcmul_(delta, delta, value=1 - rho)
-        param.add_(delta, alpha=-lr)
+        whole.add_(view_as_complex(delta) if whole is not param else delta, alpha=-lr)

@@ -29,9 +29,7 @@ class Adagrad(ElementwiseOptimizer):
         check_lr(lr)
         check(0.0 <= lr_decay, f"Invalid lr_decay value: {lr_decay}")
         check(0.0 <= weight_decay, f"Invalid weight_decay value: {weight_decay}")
-        check(
-            0.0 <= initial_accumulator_value, f"Invalid initial_accumulator_value value: {initial_accumulator_value}"
-        )
+        check(0.0 <= initial_accumulator_value, f"Invalid initial_accumulator_value value: {initial_accumulator_value}")
         check(0.0 <= eps, f"Invalid epsilon value: {eps}")
         super().__init__(
             params,

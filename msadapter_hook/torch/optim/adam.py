@@ -5,6 +5,7 @@ from ._elementwise import (
     as_real,
     check,
     check_betas,
+    check_capturable,
     check_fused,
     check_lr,
     check_lr_foreach,
@@ -82,9 +83,7 @@ class Adam(ElementwiseOptimizer):
         if True in kinds:
             for i, beta in enumerate(betas):
                 if not capturable and foreach:
-                    raise ValueError(
-                        f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True"
-                    )
+                    raise ValueError(f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True")
                 if beta.numel() != 1:
                     raise ValueError(f"Tensor betas[{i}] must be 1-element")
 
@@ -95,6 +94,7 @@ class Adam(ElementwiseOptimizer):
         return state
 
     def _update(self, group, params, grads, states):
+        check_capturable(group, params)
         beta1, beta2 = group["betas"]
         adam(
             params,
@@ -191,7 +191,7 @@ def _single_tensor_adam(
 ):
     lr = _to_scalar(lr)
     if not differentiable:
-        lr, beta1, beta2 = _get_value(lr), _get_value(beta1), _get_value(beta2)
+        beta1, beta2 = _get_value(beta1), _get_value(beta2)
     elif isinstance(beta1, Tensor):
         beta1, beta2 = _to_scalar(beta1), _to_scalar(beta2)
     for param, grad, exp_avg, exp_avg_sq, max_sq, step_t in zip(
@@ -229,7 +229,7 @@ def _single_tensor_adam(
             if amsgrad:
                 second = second.clone()
             denom = (second.sqrt() / (correction2.sqrt() * -step_size)).add_(eps / -step_size)
-            param.addcdiv_(exp_avg, denom)
+            param.addcdiv_(exp_avg.clone(), denom)
         else:
             denom = (second.sqrt() / correction2**0.5).add_(eps)
-            param.addcdiv_(exp_avg, denom, value=-step_size)
+            param.addcdiv_(exp_avg, denom, value=-_get_value(step_size))

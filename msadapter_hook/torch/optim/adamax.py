@@ -5,8 +5,8 @@ from ._elementwise import (
     as_real,
     check,
     check_betas,
+    check_capturable,
     check_lr,
-    check_lr_foreach,
     check_steps,
     column,
     run_step,
@@ -36,7 +36,6 @@ class Adamax(ElementwiseOptimizer):
         differentiable=False,
         capturable=False,
     ):
-        check_lr_foreach(lr, foreach, capturable)
         check_lr(lr)
         check(0.0 <= eps, f"Invalid epsilon value: {eps}")
         check_betas(betas)
@@ -59,6 +58,7 @@ class Adamax(ElementwiseOptimizer):
         return {"step": self._step_counter(p, group), "exp_avg": zeros_as(p), "exp_inf": zeros_as(p)}
 
     def _update(self, group, params, grads, states):
+        check_capturable(group, params)
         beta1, beta2 = group["betas"]
         adamax(
             params,
@@ -132,8 +132,6 @@ def _single_tensor_adamax(
     differentiable=False,
 ):
     lr = _to_scalar(lr)
-    if not differentiable:
-        lr = _get_value(lr)
     for param, grad, exp_avg, exp_inf, step_t in zip(params, grads, exp_avgs, exp_infs, state_steps):
         step_t += 1
         if maximize:
@@ -148,4 +146,4 @@ def _single_tensor_adamax(
         else:
             maximum(exp_inf.mul_(beta2), grad.abs().add_(eps), out=exp_inf)
         correction = 1 - beta1 ** _get_value(step_t)
-        param.addcdiv_(exp_avg, exp_inf, value=-(lr / correction))
+        param.addcdiv_(exp_avg, exp_inf, value=-_get_value(lr / correction))

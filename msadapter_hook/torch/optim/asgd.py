@@ -4,8 +4,8 @@ from ._elementwise import (
     ElementwiseOptimizer,
     as_real,
     check,
+    check_capturable,
     check_lr,
-    check_lr_foreach,
     column,
     run_step,
     zeros_as,
@@ -34,7 +34,6 @@ class ASGD(ElementwiseOptimizer):
         differentiable=False,
         capturable=False,
     ):
-        check_lr_foreach(lr, foreach, capturable)
         check_lr(lr)
         check(0.0 <= weight_decay, f"Invalid weight_decay value: {weight_decay}")
         super().__init__(
@@ -62,6 +61,7 @@ class ASGD(ElementwiseOptimizer):
         }
 
     def _update(self, group, params, grads, states):
+        check_capturable(group, params, "params, mus, etas, and state_steps")
         asgd(
             params,
             grads,
@@ -136,7 +136,7 @@ def _single_tensor_asgd(
     maximize,
     differentiable=False,
 ):
-    lr = _get_value(_to_scalar(lr))
+    lr = _to_scalar(lr)
     for param, grad, ax, mu, step_t, eta in zip(params, grads, axs, mus, state_steps, etas):
         if maximize:
             grad = -grad
@@ -153,5 +153,5 @@ def _single_tensor_asgd(
             ax.copy_(param)
         else:
             ax.add_(param.sub(ax).mul_(mixing))
-        eta.copy_(tensor(lr / ((1 + lambd * lr * step) ** alpha)))
+        eta.copy_(as_tensor(lr / ((1 + lambd * lr * step) ** alpha)))
         mu.copy_(tensor(1 / max(1, step - t0)))

@@ -1,18 +1,17 @@
 # NAdam: Adam with Nesterov momentum.
-from .. import ones
+from .. import ones, tensor
 from ._elementwise import (
     ElementwiseOptimizer,
     as_real,
     check,
     check_betas,
+    check_capturable,
     check_lr,
-    check_lr_foreach,
     check_steps,
     column,
     run_step,
     zeros_as,
 )
-from .. import tensor
 from .optimizer import _get_scalar_dtype, _get_value, _to_scalar
 
 __all__ = ["NAdam", "nadam"]
@@ -45,7 +44,6 @@ class NAdam(ElementwiseOptimizer):
         capturable=False,
         differentiable=False,
     ):
-        check_lr_foreach(lr, foreach, capturable)
         check_lr(lr)
         check(0.0 <= eps, f"Invalid epsilon value: {eps}")
         check_betas(betas)
@@ -80,6 +78,7 @@ class NAdam(ElementwiseOptimizer):
         }
 
     def _update(self, group, params, grads, states):
+        check_capturable(group, params, "params, mu_products and state_steps")
         beta1, beta2 = group["betas"]
         nadam(
             params,
@@ -165,8 +164,6 @@ def _single_tensor_nadam(
     differentiable=False,
 ):
     lr = _to_scalar(lr)
-    if not differentiable:
-        lr = _get_value(lr)
     for param, grad, exp_avg, exp_avg_sq, mu_product, step_t in zip(
         params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps
     ):
@@ -198,5 +195,5 @@ def _single_tensor_nadam(
         else:
             product = _get_value(mu_product)
             denom.add_(eps)
-            param.addcdiv_(grad, denom, value=(-lr * (1.0 - mu) / (1.0 - product)))
-            param.addcdiv_(exp_avg, denom, value=(-lr * mu_next) / (1.0 - product * mu_next))
+            param.addcdiv_(grad, denom, value=_get_value(-lr * (1.0 - mu) / (1.0 - product)))
+            param.addcdiv_(exp_avg, denom, value=_get_value((-lr * mu_next) / (1.0 - product * mu_next)))

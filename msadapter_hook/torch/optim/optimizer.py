@@ -350,9 +350,7 @@ class Optimizer:
             names, tensors = [], []
             for entry in params:
                 if not isinstance(entry, tuple):
-                    raise ValueError(
-                        "all optimizer params should be with/without names. Some param names are missing"
-                    )
+                    raise ValueError("all optimizer params should be with/without names. Some param names are missing")
                 names.append(entry[0])
                 tensors.append(entry[1])
             param_group["params"] = params = tensors
@@ -364,9 +362,7 @@ class Optimizer:
                 raise ValueError("can't optimize a non-leaf Tensor")
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
-                raise ValueError(
-                    f"parameter group didn't specify a value of required optimization parameter {name}"
-                )
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
             param_group.setdefault(name, default)
         if len(params) != len({id(p) for p in params}):
             warnings.warn(
@@ -379,10 +375,10 @@ class Optimizer:
         if any(id(p) in known for p in params):
             raise ValueError("some parameters appear in more than one parameter group")
         if self.param_groups and ("param_names" in param_group) != ("param_names" in self.param_groups[0]):
-            has, had = ("with", "without") if "param_names" in param_group else ("without", "with")
+            has = "with" if "param_names" in param_group else "without"
             raise ValueError(
                 "all optimizer param groups should be with/without names. "
-                f"cannot add param group {has} names to the optimizer {had} names"
+                f"cannot add param group {has} names to the optimizer"
             )
         self.param_groups.append(param_group)
 

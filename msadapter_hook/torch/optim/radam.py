@@ -4,8 +4,8 @@ from ._elementwise import (
     as_real,
     check,
     check_betas,
+    check_capturable,
     check_lr,
-    check_lr_foreach,
     check_steps,
     column,
     run_step,
@@ -42,7 +42,6 @@ class RAdam(ElementwiseOptimizer):
         capturable=False,
         differentiable=False,
     ):
-        check_lr_foreach(lr, foreach, capturable)
         check_lr(lr)
         check(0.0 <= eps, f"Invalid epsilon value: {eps}")
         check_betas(betas)
@@ -66,6 +65,7 @@ class RAdam(ElementwiseOptimizer):
         return {"step": self._step_counter(p, group), "exp_avg": zeros_as(p), "exp_avg_sq": zeros_as(p)}
 
     def _update(self, group, params, grads, states):
+        check_capturable(group, params)
         beta1, beta2 = group["betas"]
         radam(
             params,

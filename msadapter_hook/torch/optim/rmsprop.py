@@ -3,8 +3,8 @@ from ._elementwise import (
     ElementwiseOptimizer,
     as_real,
     check,
+    check_capturable,
     check_lr,
-    check_lr_foreach,
     check_steps,
     column,
     or_nones,
@@ -43,7 +43,6 @@ class RMSprop(ElementwiseOptimizer):
         maximize=False,
         differentiable=False,
     ):
-        check_lr_foreach(lr, foreach, capturable)
         check_lr(lr)
         check(0.0 <= eps, f"Invalid epsilon value: {eps}")
         check(0.0 <= momentum, f"Invalid momentum value: {momentum}")
@@ -74,6 +73,7 @@ class RMSprop(ElementwiseOptimizer):
         return state
 
     def _update(self, group, params, grads, states):
+        check_capturable(group, params)
         rmsprop(
             params,
             grads,

@@ -4,8 +4,8 @@ from ._elementwise import (
     ElementwiseOptimizer,
     as_real,
     check,
+    check_capturable,
     check_lr,
-    check_lr_foreach,
     check_steps,
     column,
     run_step,
@@ -34,7 +34,6 @@ class Rprop(ElementwiseOptimizer):
         maximize=False,
         differentiable=False,
     ):
-        check_lr_foreach(lr, foreach, capturable)
         check_lr(lr)
         check(0.0 < etas[0] < 1.0 < etas[1], f"Invalid eta values: {etas[0]}, {etas[1]}")
         super().__init__(
@@ -56,6 +55,7 @@ class Rprop(ElementwiseOptimizer):
         return {"step": self._step_counter(p, group), "prev": zeros_as(p), "step_size": full_like(p.grad, start)}
 
     def _update(self, group, params, grads, states):
+        check_capturable(group, params)
         etaminus, etaplus = group["etas"]
         step_size_min, step_size_max = group["step_sizes"]
         rprop(

@@ -50,6 +50,13 @@ class SGD(ElementwiseOptimizer):
         )
         check_fused(self, fused, foreach, differentiable)
 
+    def _collect(self, group):
+        if group["momentum"] != 0:
+            return super()._collect(group)
+        # without momentum there is no state, and state_dict must not show any
+        params = [p for p in group["params"] if p.grad is not None]
+        return params, [p.grad for p in params], [None] * len(params)
+
     def _update(self, group, params, grads, states):
         momentum = group["momentum"]
         buffers = [s.get("momentum_buffer") for s in states] if momentum != 0 else [None] * len(params)

@@ -1,5 +1,5 @@
 # Adam for sparse gradients: only the rows that occur in the gradient are moved, and only their moments.
-from .. import Tensor, enable_grad, no_grad, sparse_coo_tensor, zeros_like, preserve_format
+from .. import Tensor, enable_grad, no_grad, preserve_format, sparse_coo_tensor, zeros_like
 from ._elementwise import check
 from .optimizer import Optimizer, _get_value, _to_scalar
 
@@ -21,9 +21,7 @@ class SparseAdam(Optimizer):
             (g, i) for g, group in enumerate(self.param_groups) for i, p in enumerate(group["params"]) if p.is_sparse
         ]
         if sparse:
-            raise ValueError(
-                f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors"
-            )
+            raise ValueError(f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors")
 
     @no_grad()
     def step(self, closure=None):
@@ -47,7 +45,13 @@ class SparseAdam(Optimizer):
                     state["exp_avg_sq"] = zeros_like(p, memory_format=preserve_format)
                 state["step"] += 1
                 _update_rows(
-                    p, -p.grad if group["maximize"] else p.grad, state, beta1=beta1, beta2=beta2, lr=lr, eps=group["eps"]
+                    p,
+                    -p.grad if group["maximize"] else p.grad,
+                    state,
+                    beta1=beta1,
+                    beta2=beta2,
+                    lr=lr,
+                    eps=group["eps"],
                 )
         return loss
 
