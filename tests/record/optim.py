@@ -21,8 +21,23 @@ goldens = {
     "plateau": cases.run_plateau(torch, optim),
     "reprs": {},
 }
-for cls in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "ASGD", "Rprop",
-            "SparseAdam", "Adafactor", "Muon", "LBFGS"):
+for cls in (
+    "SGD",
+    "Adam",
+    "AdamW",
+    "RMSprop",
+    "Adagrad",
+    "Adadelta",
+    "Adamax",
+    "NAdam",
+    "RAdam",
+    "ASGD",
+    "Rprop",
+    "SparseAdam",
+    "Adafactor",
+    "Muon",
+    "LBFGS",
+):
     p = torch.ones(2, 2, requires_grad=True)
     optimizer = getattr(optim, cls)([p], lr=0.1)
     if cls not in ("SparseAdam",):

@@ -71,8 +71,8 @@ def register_optimizer_step_post_hook(hook):
     return handle
 
 
-def _new_step(group_like=None, device=None):
-    """A fresh step counter: a 0-dim tensor on the host, beside the parameter when `capturable` or `fused` ask for it."""
+def _new_step(device=None):
+    """A fresh step counter: a 0-dim tensor, on `device` where it must lie beside the parameter."""
     if device is not None:
         return zeros((), dtype=_get_scalar_dtype(), device=device)
     return tensor(0.0, dtype=_get_scalar_dtype())
@@ -245,7 +245,7 @@ class Optimizer:
 
     @staticmethod
     def _process_value_according_to_param_policy(param, value, param_id, param_groups, key=None):
-        """A loaded state tensor in the parameter's dtype and device; step counters keep theirs (rounding would harm)."""
+        """A loaded state tensor in the parameter's dtype and device; step counters keep theirs, not to be rounded."""
         fused = capturable = False
         for group in param_groups:
             if param_id in group["params"]:

@@ -71,7 +71,9 @@ SCHEDULERS = {
     "sequential": lambda S, o: S.SequentialLR(
         o, [S.LinearLR(o, total_iters=4), S.StepLR(o, 3), S.CosineAnnealingLR(o, 5)], [4, 9]
     ),
-    "chained": lambda S, o: S.ChainedScheduler([S.ConstantLR(o, factor=0.1, total_iters=3), S.ExponentialLR(o, 0.9)], o),
+    "chained": lambda S, o: S.ChainedScheduler(
+        [S.ConstantLR(o, factor=0.1, total_iters=3), S.ExponentialLR(o, 0.9)], o
+    ),
     "cyclic": lambda S, o: S.CyclicLR(o, 0.01, 0.1, step_size_up=4, step_size_down=3),
     "cyclic2": lambda S, o: S.CyclicLR(o, [0.01, 0.02], [0.1, 0.3], step_size_up=3, mode="triangular2"),
     "cyclic_exp": lambda S, o: S.CyclicLR(o, 0.01, 0.1, step_size_up=4, mode="exp_range", gamma=0.99),
@@ -84,7 +86,10 @@ SCHEDULERS = {
 
 def run_scheduler(torch, optim, name, steps=19, adam=False):
     """Rates (and momenta) of two groups at each of `steps` epochs."""
-    groups = [{"params": [torch.zeros(2, requires_grad=True)]}, {"params": [torch.zeros(2, requires_grad=True)], "lr": 0.4}]
+    groups = [
+        {"params": [torch.zeros(2, requires_grad=True)]},
+        {"params": [torch.zeros(2, requires_grad=True)], "lr": 0.4},
+    ]
     optimizer = optim.Adam(groups, lr=0.2) if adam else optim.SGD(groups, lr=0.2, momentum=0.9)
     scheduler = SCHEDULERS[name](optim.lr_scheduler, optimizer)
     rows = []
