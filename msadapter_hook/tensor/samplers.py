@@ -9,9 +9,10 @@ from msadapter_hook.tensor import dtype as dt
 from msadapter_hook.tensor.streams import scalar_normal
 
 
-def _kind(array, kernel):
+def _kind(array, kernel, low=False):
+    """The dtype of `array`; NotImplementedError unless float32 or float64 (or, if `low`, float16 or bfloat16)."""
     kind = dt.from_numpy_dtype(array.dtype)
-    if kind.category != dt.FLOATING or kind in dt.FLOAT8:
+    if kind not in (dt.float32, dt.float64) and not (low and kind in (dt.float16, dt.bfloat16)):
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind.scalar_name}'")
     return kind
 
@@ -55,7 +56,7 @@ def poisson(g, rates):
 
     Source: PyTorch, torch.poisson."""
     rates = np.asarray(rates)
-    _kind(rates, "poisson_cpu")
+    _kind(rates, "poisson_cpu", low=True)
     out = np.empty(rates.size, rates.dtype)
     for i, rate in enumerate(rates.ravel().astype(float).tolist()):
         if not rate >= 0:
@@ -67,18 +68,20 @@ def poisson(g, rates):
 # ---------------------------------------------------------------- gamma and Dirichlet
 
 
-_THIRD = float(np.float32(1.0 / 3.0))  # PyTorch keeps this constant in single precision; it shows in the 9th digit
+_THIRD = np.float32(1.0 / 3.0)  # PyTorch keeps this constant in single precision; it shows in the 9th digit
 
 
-def _gamma_one(g, alpha):
-    """A gamma value of rate 1: Marsaglia and Tsang, with the boost for a shape below one."""
+def _gamma_one(g, alpha, real):
+    """A gamma value of rate 1: Marsaglia and Tsang, with the boost for a shape below one.
+
+    What depends on the shape alone is computed in the type `real`, the rest in double."""
     scale = 1.0
     if alpha < 1.0:
         if alpha == 0.0:
             return 0.0
-        scale = math.pow(1.0 - g.draw53(), 1.0 / alpha)
+        scale = math.pow(1.0 - g.draw53(), float(real(1.0) / real(alpha)))
         alpha += 1.0
-    d = alpha - _THIRD
+    d = float(real(alpha) - real(_THIRD))
     c = 1.0 / math.sqrt(9.0 * d)
     while True:
         while True:
@@ -93,9 +96,9 @@ def _gamma_one(g, alpha):
             return scale * d * v
 
 
-def _gammas(g, alpha):
+def _gammas(g, alpha, real=np.float64):
     """Gamma values in float64. A shape that is not positive has no distribution and gives 0, with nothing drawn."""
-    return np.array([_gamma_one(g, a) if a > 0 else 0.0 for a in alpha.ravel().astype(float).tolist()], np.float64)
+    return np.array([_gamma_one(g, a, real) if a > 0 else 0.0 for a in alpha.ravel().astype(float).tolist()], np.float64)
 
 
 def standard_gamma(g, alpha):
@@ -104,13 +107,13 @@ def standard_gamma(g, alpha):
     Source: PyTorch, torch._standard_gamma."""
     alpha = np.asarray(alpha)
     kind = _kind(alpha, "gamma_cpu")
-    return np.maximum(_gammas(g, alpha), dt.finfo(kind).tiny).astype(alpha.dtype).reshape(alpha.shape)
+    return np.maximum(_gammas(g, alpha, np.float64 if kind is dt.float64 else np.float32), dt.finfo(kind).tiny).astype(alpha.dtype).reshape(alpha.shape)
 
 
 def sample_dirichlet(g, alpha):
     """A point of the simplex for each row (last dimension) of `alpha`, in its type. Source: PyTorch, Dirichlet.sample."""
     alpha = np.asarray(alpha)
-    kind = _kind(alpha, "dirichlet_cpu")
+    kind = _kind(alpha, "dirichlet")
     values = _gammas(g, alpha).reshape(alpha.shape)
     with np.errstate(invalid="ignore"):
         ratio = values / values.sum(-1, keepdims=True)
@@ -197,6 +200,9 @@ def binomial(g, count, prob):
 
     Source: PyTorch, torch.binomial."""
     count, prob = np.broadcast_arrays(np.asarray(count), np.asarray(prob))
+    kind = dt.from_numpy_dtype(count.dtype)
+    if kind.category != dt.FLOATING:
+        raise ValueError(f"binomial only supports floating-point dtypes for count, got: {kind.scalar_name}")
     _kind(count, "binomial_cpu")
     pairs = zip(count.ravel().astype(float).tolist(), prob.ravel().astype(float).tolist(), strict=True)
     return np.array([_binomial_one(g, n, p) for n, p in pairs], count.dtype).reshape(count.shape)

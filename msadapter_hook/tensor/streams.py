@@ -287,7 +287,7 @@ def randperm(g, n):
         return np.arange(n, dtype=np.int64)
     if n >= (1 << 32) // 20:
         raise NotImplementedError("torch.randperm of more than 214,748,363 elements: permute parts instead")
-    if n <= 2000:
+    if n <= 500:
         values = list(range(n))
         for i, draw in enumerate(g.draws(n - 1).tolist()):
             j = i + draw % (n - i)
@@ -342,6 +342,8 @@ def _require_floating(t, name, cpp=False):
             f"{name} distribution is a continuous probability distribution. dtype must be a floating point but you "
             f"specified {what}"
         )
+    if t in dt.FLOAT8:
+        raise _no_kernel(f"{name.lower()}_cpu", t)
 
 
 def exponential(g, n, lambd=1.0, dtype=dt.float32):
@@ -357,7 +359,7 @@ def geometric(g, n, p, dtype=dt.float32):
     p = float(p)
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
-    if dtype.is_complex or dtype is dt.bool_:
+    if dtype.is_complex or dtype is dt.bool_ or dtype in dt.FLOAT8:
         raise _no_kernel("geometric_cpu", dtype)
     with np.errstate(divide="ignore"):
         values = np.ceil(np.log(_uniform53(g, n)) / math.log(1.0 - p))
