@@ -156,12 +156,12 @@ def info():
 def run_path(path, arguments):
     """A script, or a folder or zip file with a `__main__`."""
     sys.argv[:] = [path, *arguments]
-    if _is_container(path):
-        sys.path[:] = [path, *_path_without_ours()]
+    full = os.path.join(os.getcwd(), path)  # not normalized, as Python does
+    if _is_container(full):
+        sys.path[:] = [full, *_path_without_ours()]
         _new_main()
         _as_main("__main__", alter_argv=False)
         return
-    full = os.path.join(os.getcwd(), path)  # not normalized, as Python does
     try:
         code, loader = _read_program(full)
     except OSError as error:
@@ -190,7 +190,7 @@ def run_stdin(arguments):
     """Code from standard input."""
     sys.argv[:] = ["-", *arguments]
     _set_first_path("")
-    _run(_compile(sys.stdin.buffer.read(), "<stdin>"))
+    _run(_compile(sys.stdin.buffer.read(), "<stdin>"), __file__="<stdin>", __cached__=None)
 
 
 def _compile(source, name):
@@ -247,22 +247,21 @@ def _as_main(name, alter_argv):
 
 def execute(run):
     """Run a program to its end. An uncaught exception is printed as Python prints it, without our frames: status 1."""
-    before = sys.modules["__main__"]  # kept alive: its globals are those of the frames below
+    before = sys.modules["__main__"]  # kept alive: its globals are those of the frames above
     try:
         run()
-    except SystemExit as error:
-        without_our_frames(error)
+        return 0
+    except SystemExit:
         raise
     except BaseException as error:
-        show(error)
-        if isinstance(error, KeyboardInterrupt):
-            # Python ends by the signal itself, after its own clean-up; the traceback is printed already
-            sys.excepthook = lambda *exception: None
-            raise
-        return 1
-    finally:
-        del before
-    return 0
+        uncaught = error
+    show(uncaught)  # not while it is handled: an excepthook would see its own errors chained to it
+    if isinstance(uncaught, KeyboardInterrupt):
+        # Python ends by the signal itself, after its own clean-up; the traceback is printed already
+        sys.excepthook = lambda *exception: None
+        raise uncaught
+    del before
+    return 1
 
 
 def show(error):

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import subprocess
 import sys
 import zipfile
 
@@ -211,14 +210,10 @@ def test_report_is_printed_at_the_very_end(installed):
     assert re.search(r"torch.nothing +1x", done.stderr)
 
 
-def test_console_script(installed, write):
+def test_console_script(installed, python_type, write):
     folder = write({"job/train.py": "import sys; print(sys.path[0], sys.argv)\n"})
     command = os.path.join(os.path.dirname(installed.executable), "msadapter-hook")
-    from conftest import clean_environment
-
-    done = subprocess.run(
-        [command, "job/train.py", "x"], cwd=folder, capture_output=True, text=True, env=clean_environment(), timeout=60
-    )
+    done = python_type(command)("job/train.py", "x", cwd=folder)
     assert done.stdout == installed.output("job/train.py", "x", cwd=folder)
 
 
