@@ -33,9 +33,9 @@ def unsupported(api, advice):
     return NotImplementedError(f"{api} is not supported by msadapter_hook: {advice}")
 
 
-def missing_attribute(module, name):
+def missing_attribute(module, name, counted=True):
     """AttributeError for a name that a served module lacks, so `hasattr` works; counted in the report as missing."""
-    if name.startswith("__") and name.endswith("__"):  # probes of Python's own machinery, nothing a user misses
+    if not counted or (name.startswith("__") and name.endswith("__")):  # what Python itself asks for
         return AttributeError(f"module {module!r} has no attribute {name!r}", name=name)
     report.missing(f"{module}.{name}")
     return AttributeError(

@@ -203,7 +203,7 @@ def _processor_flags():
     if sys.platform != "linux":
         return frozenset()
     try:
-        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 if line.startswith("flags"):
                     return frozenset(line.partition(":")[2].split())

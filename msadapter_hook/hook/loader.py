@@ -3,6 +3,7 @@
 import importlib
 import types
 from importlib.machinery import SourceFileLoader
+from pathlib import Path
 
 from msadapter_hook import errors
 
@@ -34,10 +35,16 @@ class ServedLoader(SourceFileLoader):
         module = RootModule(spec.name) if spec.name == self.root.name else types.ModuleType(spec.name)
 
         def __getattr__(name):
-            raise errors.missing_attribute(spec.name, name)
+            # `from package import submodule` asks for the attribute first: nothing is missing then
+            raise errors.missing_attribute(spec.name, name, counted=not _has_submodule(spec, name))
 
         module.__getattr__ = __getattr__
         return module
+
+
+def _has_submodule(spec, name):
+    folders = map(Path, spec.submodule_search_locations or ())
+    return any((folder / f"{name}.py").exists() or (folder / name / "__init__.py").exists() for folder in folders)
 
 
 def is_served(loader):

@@ -1,9 +1,11 @@
 """What the start-up files (sitecustomize.py, the .pth file) call when the environment mentions the hook."""
 
 import atexit
+import functools
 import sys
 
 
+@functools.cache  # several start-up files may ask: the first one decides, and complains
 def activate():
     """Install the hook if the environment asks for it. Never raises: a start-up file must not stop Python."""
     try:

@@ -63,7 +63,14 @@ def test_script_by_relative_path_and_link(installed, write, elsewhere):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["-m", "pack"], ["-m", "pack.inner", "-x", "y"], ["-mpack", "z"], ["folder", "a"], ["archive.zip", "a"], ["old.pyc"]],
+    [
+        ["-m", "pack"],
+        ["-m", "pack.inner", "-x", "y"],
+        ["-mpack", "z"],
+        ["folder", "a"],
+        ["archive.zip", "a"],
+        ["old.pyc"],
+    ],
     ids=" ".join,
 )
 def test_modules_folders_archives_bytecode(installed, write, arguments):
@@ -90,7 +97,10 @@ def test_safe_path_keeps_the_folder_off_the_path(installed, write):
     if sys.version_info < (3, 11):
         pytest.skip("python -P came with 3.11")
     folder = write({"train.py": PROBE})
-    plain, ours = installed("-P", "train.py", cwd=folder), installed("-P", "-m", "msadapter_hook", "train.py", cwd=folder)
+    plain, ours = (
+        installed("-P", "train.py", cwd=folder),
+        installed("-P", "-m", "msadapter_hook", "train.py", cwd=folder),
+    )
     assert_alike(plain, ours)
 
 
@@ -130,7 +140,9 @@ outer()
 @pytest.mark.parametrize("arguments", [["train.py"], ["-m", "train"], ["-c", "import train"], ["folder"]], ids=" ".join)
 def test_traceback_shows_the_users_frames_only(installed, write, arguments):
     helper = "def fail():\n    raise ValueError('first')\n"
-    folder = write({"train.py": FAILING, "helper.py": helper, "folder/__main__.py": FAILING, "folder/helper.py": helper})
+    folder = write(
+        {"train.py": FAILING, "helper.py": helper, "folder/__main__.py": FAILING, "folder/helper.py": helper}
+    )
     plain, ours = both(installed, *arguments, cwd=folder)
     assert plain.returncode == 1 and "ValueError: first" in plain.stderr and "in outer" in plain.stderr
     assert_alike(plain, ours)
@@ -147,7 +159,9 @@ def test_coding_line_and_byte_order_mark(installed, tmp_path):
         assert_alike(*both(installed, name, cwd=tmp_path))
 
 
-@pytest.mark.parametrize("arguments", [["missing.py"], ["-m", "missing_module"], ["empty"], ["-m", "xml"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [["missing.py"], ["-m", "missing_module"], ["empty"], ["-m", "xml"]], ids=" ".join
+)
 def test_missing_program_gets_pythons_own_message(installed, write, arguments):
     folder = write({"empty/notes.txt": ""})
     plain, ours = both(installed, *arguments, cwd=folder)
