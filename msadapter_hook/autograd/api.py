@@ -1,0 +1,159 @@
+"""backward() and grad(): PyTorch's entry points to the engine."""
+
+import warnings
+
+from msadapter_hook import settings
+from msadapter_hook.tensor import Tensor
+
+from .engine import Backward, key_of, ones_like
+
+NO_GRAD_FN = "element {} of tensors does not require grad and does not have a grad_fn"
+
+
+def require_tape():
+    """Raise where the tape was not asked for."""
+    if not settings.current().enable_backward:
+        raise RuntimeError(
+            "Tensor.backward() needs the tape: set ENABLE_BACKWARD=1 in the environment, or run the program with "
+            "`python -m msadapter_hook program.py`, which sets it. (Without it, gradients are MindSpore's functional "
+            "`value_and_grad`.)")
+
+
+def _as_tuple(x):
+    if x is None:
+        return ()
+    return (x,) if isinstance(x, Tensor) else tuple(x)
+
+
+def _cotangents(outputs, grads, batched=False):
+    """One cotangent Value per output; a scalar output has 1 by default. RuntimeError in PyTorch's words."""
+    grads = (None,) * len(outputs) if grads is None else ((grads,) if isinstance(grads, Tensor) else tuple(grads))
+    if len(grads) != len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
+    made = []
+    for out, g in zip(outputs, grads):
+        if g is None:
+            if out.requires_grad and out.numel() != 1:
+                raise RuntimeError("grad can be implicitly created only for scalar outputs")
+            if out.requires_grad and not (out.dtype.is_floating_point or out.dtype.is_complex):
+                raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
+            if out.requires_grad and out.dtype.is_complex:
+                raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
+            made.append(ones_like(out.value))
+            continue
+        if not isinstance(g, Tensor):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+        if g._size != out._size:
+            raise RuntimeError(f"Mismatch in shape: grad_output[{len(made)}] has a shape of {g.shape} and "
+                               f"output[{len(made)}] has a shape of {out.shape}.")
+        if g.dtype.is_complex != out.dtype.is_complex:
+            raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch "
+                               f"in dtype: grad_output[{len(made)}] has a dtype of {g.dtype} and output[{len(made)}] has a dtype "
+                               f"of {out.dtype}.")
+        from msadapter_hook.tensor import cast_value
+
+        made.append(cast_value(g.value, out.dtype))
+    return made
+
+
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
+    """Sum the gradients of `tensors` with respect to the leaves into their `.grad`.
+
+    Source: PyTorch, torch.autograd.backward. RuntimeError without ENABLE_BACKWARD=1.
+    """
+    require_tape()
+    if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        grad_tensors = grad_variables
+    if inputs is not None and not isinstance(inputs, Tensor) and len(inputs := tuple(inputs)) == 0:
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    outputs = _as_tuple(tensors)
+    cotangents = _cotangents(outputs, grad_tensors)
+    retain_graph = create_graph if retain_graph is None else retain_graph
+    roots = _roots(outputs, cotangents)
+    wanted = None
+    if inputs is not None:
+        inputs = _as_tuple(inputs)
+        wanted = []
+        for t in inputs:
+            if not t.requires_grad:
+                raise RuntimeError("One of the differentiated Tensors does not require grad")
+            wanted.append(key_of(t.value))
+    found = Backward(roots, wanted, accumulate=True, retain_graph=retain_graph, create_graph=create_graph).run()
+    if inputs is not None:
+        from .engine import accumulate
+
+        for t, key in zip(inputs, wanted):
+            if t._leaf is None and key in found and not getattr(t, "retains_grad", False):
+                accumulate(t._extra_state(), "grad", found[key], create_graph)
+
+
+def _roots(outputs, cotangents):
+    roots = []
+    for i, (out, g) in enumerate(zip(outputs, cotangents)):
+        if not out.requires_grad:
+            raise RuntimeError(NO_GRAD_FN.format(i))
+        roots.append((_recorded(out), g))
+    return roots
+
+
+def _recorded(tensor):
+    """The tensor's value with its history, whatever the grad mode."""
+    from msadapter_hook.tape import enable_grad
+
+    with enable_grad():
+        return tensor.value
+
+
+def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
+         is_grads_batched=False, materialize_grads=False):
+    """The gradients of `outputs` with respect to `inputs`, as a tuple; `.grad` is untouched.
+
+    Source: PyTorch, torch.autograd.grad.
+    """
+    require_tape()
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+    allow_unused = materialize_grads if allow_unused is None else allow_unused
+    if not only_inputs:
+        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True).", FutureWarning, stacklevel=2)
+    outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
+    if is_grads_batched:
+        return _batched(outputs, inputs, grad_outputs, create_graph, allow_unused, materialize_grads)
+    cotangents = _cotangents(outputs, grad_outputs)
+    retain_graph = create_graph if retain_graph is None else retain_graph
+    roots = _roots(outputs, cotangents)
+    keys = []
+    for t in inputs:
+        if not isinstance(t, Tensor):
+            raise TypeError(f"inputs must be Tensors, got {type(t).__name__}")
+        if not t.requires_grad:
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+        keys.append(key_of(_recorded(t)))
+    found = Backward(roots, keys, accumulate=False, retain_graph=retain_graph, create_graph=create_graph).run()
+    results = []
+    for t, key in zip(inputs, keys):
+        g = found.get(key)
+        if g is None:
+            if materialize_grads:
+                from msadapter_hook import prims
+
+                results.append(Tensor._make(prims.zeros_like(t.value)))
+                continue
+            if not allow_unused:
+                raise RuntimeError("One of the differentiated Tensors appears to not have been used in the graph. Set "
+                                   "allow_unused=True if this is the desired behavior.")
+            results.append(None)
+        else:
+            results.append(Tensor._make(g))
+    return tuple(results)
+
+
+def _batched(outputs, inputs, grad_outputs, create_graph, allow_unused, materialize_grads):
+    """`is_grads_batched`: one pass per row of the cotangents, stacked."""
+    from msadapter_hook.ops.registry import call
+
+    rows = _as_tuple(grad_outputs)
+    passes = [grad(outputs, inputs, [r[i] for r in rows], True, create_graph, True, allow_unused, False, materialize_grads)
+              for i in range(rows[0].shape[0])]
+    return tuple([None if column[0] is None else call("stack", list(column)) for column in zip(*passes)])

@@ -1,0 +1,337 @@
+"""Reverse mode over segments: order the graph, sum the cotangents of a value, run its hooks, ask the segment for its vjp.
+
+A segment is a run of recorded MindSpore operations with nothing to observe inside; it is replayed as one program through
+`mindspore.grad`. Everything else (host kernels, custom functions, and every node while a graph of the gradient itself is
+made) passes cotangents on by its own vjp.
+"""
+
+from collections import defaultdict
+
+from msadapter_hook import prims
+from msadapter_hook.tape import Program, Value, value_of
+from msadapter_hook.tape.program import distinct_arrays, from_arrays
+from msadapter_hook.tape.recording import state
+from msadapter_hook.tensor import Tensor, dtypes
+from msadapter_hook.tensor.core import DTYPE_OF
+
+SECOND_TIME = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
+    "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if "
+    "you need to backward through the graph a second time or if you need to access saved tensors after calling backward.")
+
+
+class Tap:
+    """What watches one output of a node: hooks on its gradient, tensors that keep it, requests that capture it."""
+
+    __slots__ = ("hooks", "retained")
+
+    def __init__(self):
+        self.hooks = {}
+        self.retained = None  # weak reference to the tensor that asked
+
+
+def key_of(value: Value):
+    """What the cotangents of a value are summed under: its leaf, or its place among the outputs of its node."""
+    return value.leaf if value.leaf is not None else (value.node, value.index)
+
+
+class Backward:
+    """One backward pass from `roots` ((Value, cotangent Value) pairs).
+
+    `captured`: keys whose gradients are asked for (None: every leaf accumulates). `accumulate`: put leaf gradients into
+    `.grad`. The gradients asked for are in `result` afterwards, by key.
+    """
+
+    def __init__(self, roots, captured=None, accumulate=True, retain_graph=False, create_graph=False):
+        self.captured = set(captured) if captured is not None else None
+        self.accumulate = accumulate
+        self.retain_graph = retain_graph
+        self.create_graph = create_graph
+        self.cotangents = {}
+        self.result = {}
+        self.roots = roots
+
+    # -------------------------------------------------------------------------------------------- order
+    def _graph(self):
+        """The nodes between the roots and what is asked for, in order of recording, and the leaves."""
+        nodes, leaves, stack = {}, set(), []
+        for value, _ in self.roots:
+            if value.leaf is not None:
+                leaves.add(value.leaf)
+            elif value.node is not None:
+                stack.append(value.node)
+        while stack:
+            node = stack.pop()
+            if node.sequence in nodes:
+                continue
+            nodes[node.sequence] = node
+            for v in node.inputs:
+                if v.requires_grad:
+                    if v.leaf is not None:
+                        leaves.add(v.leaf)
+                    elif v.node is not None and v.node.sequence not in nodes:
+                        stack.append(v.node)
+        ordered = [nodes[s] for s in sorted(nodes)]
+        if self.captured is None:
+            return ordered, leaves, None
+        return self._towards(ordered), leaves & self.captured, None
+
+    def _towards(self, ordered):
+        """Only the nodes through which a gradient asked for can be reached."""
+        wanted_nodes = {id(k[0]) for k in self.captured if isinstance(k, tuple)}
+        self.useful = useful = set()
+        kept = []
+        for node in ordered:
+            for v in node.inputs:
+                if v.requires_grad and (key_of(v) in self.captured or v.node is not None and id(v.node) in useful):
+                    useful.add(id(node))
+                    break
+            if id(node) in useful or id(node) in wanted_nodes:
+                kept.append(node)
+        return kept
+
+    def _needed(self, node, v):
+        if not v.requires_grad:
+            return False
+        if self.captured is None:
+            return True
+        return key_of(v) in self.captured or (v.node is not None and id(v.node) in self.useful)
+
+    def _levels(self, ordered):
+        """Nodes by level: cotangents flow from higher levels to lower ones; the replayable nodes of a level are one segment."""
+        level = {}
+        for node in ordered:
+            deep = 0
+            joins = self._joins(node)
+            for v in node.inputs:
+                if v.requires_grad and v.node is not None:
+                    below = level.get(v.node.sequence)
+                    if below is not None:
+                        if not (joins and self._joins(v.node) and not self._observed(v)):
+                            below += 1
+                        if below > deep:
+                            deep = below
+            level[node.sequence] = deep
+        return level
+
+    def _joins(self, node):
+        return node.replayable and not self.create_graph and node.hooks is None and node.prehooks is None
+
+    def _observed(self, v):
+        if v.node.taps is not None and v.index in v.node.taps:
+            return True
+        return self.captured is not None and (v.node, v.index) in self.captured
+
+    # -------------------------------------------------------------------------------------------- walk
+    def run(self):
+        before = state.enabled
+        state.enabled = self.create_graph
+        try:
+            self._run()
+        finally:
+            state.enabled = before
+        return self.result
+
+    def _run(self):
+        ordered, leaves, _ = self._graph()
+        level = self._levels(ordered)
+        layers = defaultdict(list)
+        for node in ordered:
+            layers[level[node.sequence]].append(node)
+        last_use = {}  # a leaf is ready once the lowest layer that uses it is done
+        for node in ordered:
+            for v in node.inputs:
+                if v.leaf is not None and v.leaf in leaves:
+                    at = level[node.sequence]
+                    last_use[v.leaf] = min(at, last_use.get(v.leaf, at))
+        ready = defaultdict(list)
+        for leaf in leaves:
+            ready[last_use.get(leaf, -1)].append(leaf)
+        for value, cotangent in self.roots:
+            self._add(value, cotangent)
+        for at in sorted(layers, reverse=True):
+            segment = []
+            for node in layers[at]:
+                if self._joins(node):
+                    segment.append(node)
+            if segment:
+                self._replay(segment)
+            for node in reversed(layers[at]):
+                if not self._joins(node):
+                    self._pass(node)
+            for leaf in sorted(ready.pop(at, ()), key=lambda a: a.sequence):
+                self._deliver(leaf)
+        for leaf in ready.pop(-1, ()):
+            self._deliver(leaf)
+
+    def _add(self, value, cotangent):
+        if cotangent is None:
+            return
+        key = key_of(value)
+        have = self.cotangents.get(key)
+        self.cotangents[key] = cotangent if have is None else prims.add(have, cotangent)
+
+    def _take(self, node, index):
+        """The summed cotangent of an output, after its hooks; None where no gradient reached it."""
+        key = (node, index)
+        cotangent = self.cotangents.pop(key, None)
+        tap = node.taps.get(index) if node.taps is not None else None
+        if tap is not None and cotangent is not None:
+            cotangent = run_hooks(tap.hooks, cotangent)
+            if tap.retained is not None and tap.retained() is not None:
+                accumulate(tap.retained()._extra_state(), "grad", cotangent, self.create_graph)
+        if self.captured is not None and key in self.captured and cotangent is not None:
+            self.result[key] = cotangent
+        return cotangent
+
+    def _check(self, node):
+        if node.saved:
+            if node.freed:
+                raise RuntimeError(SECOND_TIME)
+            for counter, version, size, dtype in node.saved:
+                if counter.count != version:
+                    raise modified(counter.count, version, size, dtype)
+        elif node.freed and node.primitive.name == "function":
+            raise RuntimeError(SECOND_TIME)
+
+    def _replay(self, nodes):
+        """One segment: cotangents of its outputs in, cotangents of its inputs out, through MindSpore's gradient."""
+        wanted, cotangents = [], []
+        for node in nodes:
+            for i in range(len(node.outputs)):
+                g = self._take(node, i)
+                if g is not None:
+                    wanted.append((node, i))
+                    cotangents.append(g)
+        if not wanted:
+            return
+        nodes = self._reaching(nodes, wanted)
+        for node in reversed(nodes):
+            self._check(node)
+        if self.captured is not None and not any(self._needed(n, v) for n in nodes for v in n.inputs):
+            return
+        program, inputs = Program.trace(nodes, wanted)
+        grads = program.vjp(distinct_arrays(inputs), tuple([g.array for g in cotangents]))
+        differentiated = [inputs[i] for i in program.positions]
+        for v, g in zip(differentiated, from_arrays(grads, differentiated)):
+            if self._needed(None, v):
+                self._add(v, g)
+        if not self.retain_graph:
+            for node in nodes:
+                node.release()
+
+    def _reaching(self, nodes, wanted):
+        """The nodes of a segment that the wanted outputs depend on."""
+        keep = {id(n) for n, _ in wanted}
+        for node in reversed(nodes):
+            if id(node) in keep:
+                for v in node.inputs:
+                    if v.requires_grad and v.node is not None:
+                        keep.add(id(v.node))
+        return [n for n in nodes if id(n) in keep]
+
+    def _pass(self, node):
+        """One node by its own vjp."""
+        grads = [self._take(node, i) for i in range(len(node.outputs))]
+        if all(g is None for g in grads):
+            return
+        needs = [self._needed(node, v) for v in node.inputs]
+        if self.captured is not None and not any(needs):
+            return
+        self._check(node)
+        if node.prehooks:
+            grads = run_node_hooks(node.prehooks, grads, None)
+        results = node.primitive.cotangents(node, grads, needs)
+        if node.hooks:
+            results = run_node_hooks(node.hooks, results, grads)
+        for v, g, need in zip(node.inputs, results, needs):
+            if need and g is not None:
+                self._add(v, g)
+        if not self.retain_graph:
+            node.release()
+
+    def _deliver(self, leaf):
+        """A leaf has all its gradient: run its hooks, then keep it or hand it out."""
+        cotangent = self.cotangents.pop(leaf, None)
+        if cotangent is None:
+            return
+        if leaf.hooks:
+            cotangent = run_hooks(leaf.hooks, cotangent)
+        if self.captured is not None:
+            if leaf in self.captured:
+                self.result[leaf] = cotangent
+            if not self.accumulate:
+                return
+        accumulate(leaf, "grad", cotangent, self.create_graph)
+        if leaf.post_hooks:
+            tensor = leaf.tensor()
+            for hook in list(leaf.post_hooks.values()):
+                hook(tensor)
+
+
+def accumulate(holder, name, cotangent, create_graph):
+    """Add a gradient to `holder.grad` (a Leaf, or the extra state of a tensor)."""
+    have = holder.get(name) if isinstance(holder, dict) else getattr(holder, name)
+    if have is None:
+        new = Tensor._make(cotangent)
+    elif create_graph:
+        new = Tensor._make(prims.add(have.value, cotangent))
+    else:
+        have._write(prims.add(have.value, cotangent))
+        return
+    if isinstance(holder, dict):
+        holder[name] = new
+    else:
+        setattr(holder, name, new)
+
+
+def run_hooks(hooks, cotangent: Value) -> Value:
+    """Tensor hooks in order of registration; each may give another gradient of the same shape and dtype."""
+    for hook in list(hooks.values()):
+        given = Tensor._make(cotangent)
+        result = hook(given)
+        if result is None:
+            if given._history.version.count:  # written in place by the hook
+                cotangent = given.value
+            continue
+        if not isinstance(result, Tensor):
+            raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
+        if result._size != given._size:
+            raise RuntimeError(f"hook '{getattr(hook, '__name__', type(hook).__name__)}' has changed the size of value")
+        cotangent = result.value
+        if cotangent.dtype != given._dtype.numpy:
+            raise RuntimeError(f"hook '{getattr(hook, '__name__', type(hook).__name__)}' has changed the type of value (was "
+                               f"torch.{given._dtype.scalar_name}Tensor got torch.{result._dtype.scalar_name}Tensor)")
+    return cotangent
+
+
+def run_node_hooks(hooks, grads, outputs):
+    """Hooks of a whole node: on the cotangents of its outputs before (`outputs` None), of its inputs after."""
+    def wrap(gs):
+        return tuple([Tensor._make(g) if g is not None else None for g in gs])
+
+    for hook in list(hooks.values()):
+        result = hook(wrap(grads)) if outputs is None else hook(wrap(grads), wrap(outputs))
+        if result is not None:
+            if isinstance(result, Tensor):
+                result = (result,)
+            grads = [r.value if isinstance(r, Tensor) else r for r in result]
+    return grads
+
+
+def modified(version, expected, size, dtype):
+    """PyTorch's error for a saved tensor that was written to."""
+    return RuntimeError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[torch.{dtype.scalar_name}Tensor {list(size)}] is at version {version}; expected version {expected} instead. Hint: enable "
+        "anomaly detection to find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True).")
+
+
+def ones_like(value: Value) -> Value:
+    """The implicit cotangent of a scalar root."""
+    import numpy as np
+
+    return value_of(np.ones(value.shape, value.dtype))
+
+
+__all__ = ["Backward", "Tap", "dtypes", "DTYPE_OF", "key_of", "ones_like"]

@@ -1,0 +1,32 @@
+"""Loads mindspore with the settings that make PyNative fast on CPU; nothing else imports it."""
+
+import logging
+
+from msadapter_hook import settings
+
+settings.prepare_process()  # OPENBLAS_CORETYPE and the oneDNN instruction set are read once, when the libraries load
+
+import mindspore  # noqa: E402
+
+__all__ = ["mindspore", "prepare"]
+
+_log = logging.getLogger("msadapter_hook")
+
+
+def prepare() -> None:
+    """Put MindSpore into synchronous PyNative mode on the device asked for.
+
+    The asynchronous default is 5–10 times slower on few cores, and its kernels race with host kernels
+    on memory that both share.
+    """
+    chosen = settings.current()
+    mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
+    if chosen.device:
+        mindspore.set_device(chosen.device)
+    mindspore.runtime.launch_blocking()
+    if chosen.threads:
+        mindspore.runtime.dispatch_threads_num(1)
+        mindspore.set_context(runtime_num_threads=chosen.threads)
+
+
+prepare()

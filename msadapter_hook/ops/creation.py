@@ -1,0 +1,293 @@
+"""Tensors from nothing: from Python data, from numbers, from ranges."""
+
+import math
+
+import numpy as np
+
+from msadapter_hook import prims
+from msadapter_hook.tape import value_of
+from msadapter_hook.tensor import Tensor, dtypes, from_array, geometry, share_array
+from msadapter_hook.tensor.device import current_device
+
+from .arguments import type_name
+from .registry import OPERATORS, composite, operator
+
+_OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool requires_grad=False"
+_LIKE = _OPTIONS.replace("bool requires_grad", "MemoryFormat? memory_format=None, bool requires_grad")
+
+
+def finish(tensor, device=None, requires_grad=False, layout=None):
+    """Apply the options that every factory takes."""
+    if layout is not None and layout is not dtypes.strided:
+        raise NotImplementedError(f"tensors with layout {layout} are made by torch.sparse_coo_tensor and its kin; ask for "
+                                  "torch.strided here")
+    device = device or current_device()
+    if device.type != "cpu":
+        from .devices import place
+
+        tensor = place(tensor, device)
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def _filled(size, value, dtype):
+    for n in size:
+        if n < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(size)}")
+    return from_array(np.full(size, value, dtype.numpy) if value else np.zeros(size, dtype.numpy), dtype)
+
+
+@composite(f"empty(int[] size, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", forms="function out")
+@composite(f"zeros(int[] size, {_OPTIONS}) -> Tensor", forms="function out")
+def zeros(size, dtype=None, layout=None, device=None, pin_memory=None, requires_grad=False, memory_format=None):
+    """Zeros. Source: PyTorch, torch.zeros."""
+    return finish(_filled(size, 0, dtype or dtypes.get_default_dtype()), device, requires_grad, layout)
+
+
+@composite(f"ones(int[] size, {_OPTIONS}) -> Tensor", forms="function out")
+def ones(size, dtype=None, layout=None, device=None, pin_memory=None, requires_grad=False):
+    """Ones. Source: PyTorch, torch.ones."""
+    return finish(_filled(size, 1, dtype or dtypes.get_default_dtype()), device, requires_grad, layout)
+
+
+@composite(f"full(int[1] size, Scalar fill_value, {_OPTIONS}) -> Tensor", forms="function out")
+def full(size, fill_value, dtype=None, layout=None, device=None, pin_memory=None, requires_grad=False):
+    """A constant; its type decides the dtype. Source: PyTorch, torch.full."""
+    dtype = dtype or dtypes.scalar_dtype(fill_value)
+    return finish(_filled(size, fill_value, dtype), device, requires_grad, layout)
+
+
+def like_geometry(self, memory_format):
+    """The strides of a tensor made like `self`."""
+    if memory_format in (None, dtypes.preserve_format):
+        if geometry.is_dense(self._size, self._stride) and not geometry.overlaps(self._size, self._stride):
+            return geometry.permuted_stride(self._size, geometry.memory_order(self._size, self._stride))
+        return None
+    return geometry.channels_last_stride(self._size) if memory_format is not dtypes.contiguous_format else None
+
+
+def _like(self, value, dtype, device, requires_grad, layout, memory_format):
+    dtype = dtype or self._dtype
+    array = np.full(self._size, value, dtype.numpy) if value else np.zeros(self._size, dtype.numpy)
+    made = Tensor._make(value_of(array), dtype, like_geometry(self, memory_format))
+    return finish(made, device or self.device, requires_grad, layout)
+
+
+@composite(f"empty_like(Tensor self, {_LIKE}) -> Tensor", forms="function")
+@composite(f"zeros_like(Tensor self, {_LIKE}) -> Tensor", forms="function")
+def zeros_like(self, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None, requires_grad=False):
+    """Zeros with the size and dtype of `self`. Source: PyTorch, torch.zeros_like."""
+    return _like(self, 0, dtype, device, requires_grad, layout, memory_format)
+
+
+@composite(f"ones_like(Tensor self, {_LIKE}) -> Tensor", forms="function")
+def ones_like(self, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None, requires_grad=False):
+    """Ones with the size and dtype of `self`. Source: PyTorch, torch.ones_like."""
+    return _like(self, 1, dtype, device, requires_grad, layout, memory_format)
+
+
+@composite(f"full_like(Tensor self, Scalar fill_value, {_LIKE}) -> Tensor", forms="function")
+def full_like(self, fill_value, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None,
+              requires_grad=False):
+    """A constant with the size and dtype of `self`. Source: PyTorch, torch.full_like."""
+    return _like(self, fill_value, dtype, device, requires_grad, layout, memory_format)
+
+
+@composite(f"arange(Scalar end, {_OPTIONS}) -> Tensor", forms="function out")
+@composite(f"arange.start(Scalar start, Scalar end, Scalar step=1, {_OPTIONS}) -> Tensor", forms="function out")
+def arange(start, *rest):
+    """Numbers from `start` up to but without `end`. Source: PyTorch, torch.arange."""
+    options = rest[-5:]
+    rest = rest[:-5]
+    start, end, step = (start, *rest) if rest else (0, start, 1)
+    dtype, layout, device, _, requires_grad = options
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (step > 0) != (end >= start) and end != start:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if dtype is None:
+        floats = any(isinstance(x, float) for x in (start, end, step))
+        dtype = dtypes.get_default_dtype() if floats else dtypes.int64
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if dtype.is_floating_point:
+        count = max(0, math.ceil((end - start) / step))
+        array = (start + step * np.arange(count, dtype=np.float64)).astype(dtype.numpy)
+    else:
+        start, end, step = int(start), int(end), int(step)
+        count = max(0, -((start - end) // step)) if step > 0 else max(0, -((end - start) // -step))
+        array = (start + step * np.arange(count, dtype=np.int64)).astype(dtype.numpy)
+    return finish(from_array(array, dtype), device, requires_grad, layout)
+
+
+# ------------------------------------------------------------------------------------------------ from Python data
+def from_data(data, dtype=None):
+    """A new tensor with a copy of nested Python data, NumPy arrays or tensors; TypeError and ValueError as PyTorch."""
+    if isinstance(data, Tensor):
+        made = data.detach().clone()
+        return made if dtype is None else made.to(dtype)
+    if isinstance(data, (np.ndarray, np.generic)):
+        array = np.asarray(data)
+        own = dtypes.from_numpy_dtype(array.dtype)
+        return from_array(np.array(array, dtype=(dtype or own).numpy, order="C"), dtype or own)
+    if hasattr(data, "__array__") and not isinstance(data, (list, tuple)):
+        return from_data(np.asarray(data), dtype)
+    if isinstance(data, (bool, int, float, complex)):
+        dtype = dtype or dtypes.scalar_dtype(data)
+        return from_array(_number(data, dtype), dtype)
+    if not isinstance(data, (list, tuple, range)) and not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
+        raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+    if isinstance(data, (str, dict, set)):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    shape = _shape(data)
+    flat = []
+    _flatten(data, shape, 0, flat, ())
+    if dtype is None:
+        dtype = dtypes.get_default_dtype() if not flat else _common(flat)
+    with np.errstate(all="ignore"):
+        array = _array(flat, dtype).reshape(shape)
+    return from_array(array, dtype)
+
+
+def _number(x, dtype):
+    if isinstance(x, int) and not isinstance(x, bool) and dtype.numpy.kind in "iu":
+        info = np.iinfo(dtype.numpy)
+        if not -(2 ** 63) <= x < 2 ** 64 or (dtype is dtypes.int64 and x > info.max):
+            raise RuntimeError("Overflow when unpacking long long")
+        if not info.min <= x <= info.max:
+            raise RuntimeError(f"value cannot be converted to type {_c_name(dtype)} without overflow")
+    if isinstance(x, complex) and not dtype.is_complex:
+        raise RuntimeError(f"value cannot be converted to type {_c_name(dtype)} without overflow")
+    return np.array(x).astype(dtype.numpy)
+
+
+def _c_name(dtype):
+    return {"uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
+            "float32": "float", "float64": "double"}.get(str(dtype)[6:], str(dtype)[6:])
+
+
+def _shape(data):
+    shape = []
+    while isinstance(data, (list, tuple, range, np.ndarray, Tensor)) or (
+            hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, (str, bytes))):
+        if isinstance(data, (np.ndarray, Tensor)):
+            return tuple(shape) + tuple(data.shape)
+        shape.append(len(data))
+        if not len(data):
+            break
+        data = data[0]
+    return tuple(shape)
+
+
+def _flatten(data, shape, depth, out, path):
+    if isinstance(data, (np.ndarray, Tensor)) and (len(data.shape) or depth == len(shape)):
+        if tuple(data.shape) != shape[depth:]:
+            raise ValueError(f"expected sequence of length {shape[depth] if depth < len(shape) else 0} at dim {depth} (got "
+                             f"{data.shape[0] if len(data.shape) else 0})")
+        array = data if isinstance(data, np.ndarray) else data.detach().cpu().numpy()
+        out.extend(array.reshape(-1))
+        return
+    if depth == len(shape):
+        if isinstance(data, (list, tuple)):
+            raise TypeError("not a sequence" if not depth else f"must be real number, not {type(data).__name__}")
+        if isinstance(data, str) or data is None or not isinstance(data, (bool, int, float, complex, np.generic)):
+            if hasattr(data, "__index__"):
+                data = data.__index__()
+            elif hasattr(data, "__float__"):
+                data = float(data)
+            elif depth == 0 or data is None or isinstance(data, (str, dict)):
+                raise (RuntimeError(f"Could not infer dtype of {type(data).__name__}") if not isinstance(data, str) else
+                       TypeError("new(): invalid data type 'str'"))
+            else:
+                raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+        out.append(data)
+        return
+    if not hasattr(data, "__len__") or isinstance(data, (str, bytes)):
+        raise TypeError("not a sequence")
+    if len(data) != shape[depth]:
+        raise ValueError(f"expected sequence of length {shape[depth]} at dim {depth} (got {len(data)})")
+    for item in data:
+        _flatten(item, shape, depth + 1, out, path)
+
+
+def _common(flat):
+    kinds = {type(x) for x in flat}
+    found = None
+    for k in kinds:
+        if issubclass(k, np.generic):
+            d = dtypes.from_numpy_dtype(np.dtype(k))
+        elif k is bool:
+            d = dtypes.bool_
+        elif issubclass(k, int):
+            d = dtypes.int64
+        elif issubclass(k, float):
+            d = dtypes.get_default_dtype()
+        else:
+            d = dtypes.get_default_complex_dtype()
+        found = d if found is None else dtypes.promote_types(found, d)
+    return found
+
+
+def _array(flat, dtype):
+    kind = dtype.numpy.kind
+    if kind in "iu" and flat:
+        ints = [int(x) for x in flat]
+        info = np.iinfo(dtype.numpy)
+        low, high = min(ints), max(ints)
+        if low < info.min or high > info.max:
+            if not -(2 ** 63) <= low or high >= 2 ** 63:
+                raise RuntimeError("Overflow when unpacking long long")
+            if dtype.numpy.kind == "u" and low < 0 and high <= info.max:
+                return np.array(ints, np.int64).astype(dtype.numpy)
+            raise RuntimeError(f"value cannot be converted to type {_c_name(dtype)} without overflow")
+        return np.array(ints, dtype.numpy)
+    if not dtype.is_complex and any(isinstance(x, (complex, np.complexfloating)) for x in flat):
+        raise TypeError(f"can't convert complex to {'float' if dtype.is_floating_point else 'int'}")
+    wide = np.complex128 if dtype.is_complex else np.float64 if dtype.is_floating_point else None
+    return np.array(flat, wide).astype(dtype.numpy) if wide else np.array(flat).astype(dtype.numpy)
+
+
+def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
+    """A new tensor with a copy of `data`. Source: PyTorch, torch.tensor."""
+    from . import arguments
+
+    dtype = arguments.scalar_type(dtype) if dtype is not None else None
+    device = arguments.device(device) if device is not None else (data.device if isinstance(data, Tensor) else None)
+    made = from_data(data, dtype)
+    return finish(made, device, requires_grad)
+
+
+def as_tensor(data, dtype=None, device=None):
+    """`data` as a tensor, sharing memory where it can. Source: PyTorch, torch.as_tensor."""
+    if isinstance(data, Tensor):
+        return data.to(device=device or data.device, dtype=dtype or data.dtype)
+    if isinstance(data, np.ndarray) and (dtype is None or dtype.numpy == data.dtype) and device in (None, "cpu"):
+        return share_array(data)
+    return tensor(data, dtype=dtype, device=device)
+
+
+def from_numpy(array):
+    """A tensor over the memory of a NumPy array. Source: PyTorch, torch.from_numpy."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type_name(array)})")
+    return share_array(array)
+
+
+@operator("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor")
+def _clone(self, memory_format=None):
+    return copy(self)
+
+
+copy = prims.host_call("copy", lambda a: a.copy(), vjp=[lambda g, out, a: g], uses_output=False)
+
+
+def clone(self, *, memory_format=None):
+    """A copy with memory of its own; gradients flow through. Source: PyTorch, torch.clone."""
+    value = copy(self.value)
+    if value.requires_grad:
+        value.node.operator = "CloneBackward0"
+    made = Tensor._make(value, self._dtype, like_geometry(self, memory_format))
+    return made
+
+
+OPERATORS["clone"].overloads[0].body = clone
+OPERATORS["clone"].overloads[0].kind = "composite"

@@ -1,0 +1,263 @@
+"""Arithmetic and comparison, element by element."""
+
+import numpy as np
+
+from msadapter_hook import prims
+from msadapter_hook.tape import Value, constant
+from msadapter_hook.tensor import dtypes
+
+from .promotion import dtype_of, floating, is_complex, is_floating, is_integral, promote, promote_floating, to
+from .registry import operator
+
+ALL = "function method inplace out"
+
+
+# ------------------------------------------------------------------------------------------------ arithmetic
+def _scaled(other, alpha, dtype_operands):
+    """alpha * other, with PyTorch's checks of alpha's type."""
+    if alpha == 1 and not isinstance(alpha, bool):
+        return other
+    boolean = all((isinstance(x, Value) and x.dtype.kind == "b") or isinstance(x, bool) for x in dtype_operands)
+    if isinstance(alpha, bool) and not boolean:
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(alpha, float):
+        for x in dtype_operands:
+            if isinstance(x, Value) and x.dtype.kind in "fcV" or isinstance(x, (float, complex)):
+                break
+        else:
+            raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    return other * alpha if isinstance(other, Value) else other * alpha
+
+
+@operator("add.Tensor(Operand self, Operand other, *, Scalar alpha=1) -> Tensor", forms=ALL)
+def add(self, other, alpha=1):
+    """Sum. Shapes broadcast; the dtype is the promoted one. Source: PyTorch, torch.add."""
+    a, b = promote(self, other)
+    return prims.add(a, _scaled(b, alpha, (self, other)))
+
+
+@operator("sub.Tensor(Operand self, Operand other, *, Scalar alpha=1) -> Tensor", forms=ALL, aliases=("subtract",))
+def sub(self, other, alpha=1):
+    """Difference. Source: PyTorch, torch.sub."""
+    for x in (self, other):
+        if isinstance(x, bool) or isinstance(x, Value) and x.dtype.kind == "b":
+            if all(isinstance(y, bool) or isinstance(y, Value) and y.dtype.kind == "b" for y in (self, other)):
+                raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                                   "`logical_xor()` operator instead.")
+            if isinstance(x, Value):
+                raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
+                                   "invert a mask, use the `~` or `logical_not()` operator instead.")
+    a, b = promote(self, other)
+    return prims.sub(a, _scaled(b, alpha, (self, other)))
+
+
+@operator("mul.Tensor(Operand self, Operand other) -> Tensor", forms=ALL, saves="self:other other:self", aliases=("multiply",))
+def mul(self, other):
+    """Product. Source: PyTorch, torch.mul."""
+    return prims.mul(*promote(self, other))
+
+
+@operator("div.Tensor(Operand self, Operand other, *, str? rounding_mode=None) -> Tensor", forms=ALL,
+          saves="self:other other", aliases=("divide",))
+def div(self, other, rounding_mode=None):
+    """Quotient; integers give floating point unless a rounding mode is given. Source: PyTorch, torch.div."""
+    if rounding_mode is None:
+        return prims.div(*promote_floating(self, other))
+    a, b = promote(self, other)
+    if rounding_mode == "floor":
+        return floor_quotient(a, b)
+    if rounding_mode != "trunc":
+        raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
+    if is_integral(a):
+        _refuse_zero(b)
+        return truncated_quotient(a, b)
+    return prims.trunc(a / b)
+
+
+def _refuse_zero(b):
+    if (b.numpy == 0).any():
+        raise RuntimeError("ZeroDivisionError")
+
+
+def _integer_trunc(a, b):
+    q = np.floor_divide(a, b)
+    if a.dtype.kind == "u":
+        return q
+    return np.where((q < 0) & (q * b != a), q + 1, q).astype(a.dtype)
+
+
+truncated_quotient = prims.host_call("truncated_quotient", _integer_trunc, differentiable=False)
+
+
+def _floor_quotient(a, b):
+    if a.dtype.kind in "biu":
+        return np.floor_divide(a, b)
+    wide = a.dtype if a.dtype.itemsize >= 4 else np.dtype(np.float32)
+    x, y = a.astype(wide), b.astype(wide)
+    rest = np.fmod(x, y)
+    q = (x - rest) / y
+    q = np.where((rest != 0) & ((y < 0) != (rest < 0)), q - 1, q)
+    nearest = np.floor(q)
+    nearest = np.where(q - nearest > 0.5, nearest + 1, nearest)
+    out = np.where(q != 0, nearest, np.copysign(np.zeros((), wide), x / y))
+    return np.where(y == 0, x / y, out).astype(a.dtype)
+
+
+_floor_quotient_primitive = prims.host_call(
+    "floor_quotient", _floor_quotient, vjp=[lambda g, out, a, b: prims.zeros_like(a), lambda g, out, a, b: prims.zeros_like(b)],
+    uses_output=False)
+
+
+def floor_quotient(a, b):
+    """The quotient rounded down, as Python rounds it; RuntimeError for an integer zero."""
+    if is_integral(a):
+        _refuse_zero(b)
+    return _floor_quotient_primitive(a, b)
+
+
+@operator("floor_divide.Tensor(Operand self, Operand other) -> Tensor", forms=ALL)
+def floor_divide(self, other):
+    """Quotient rounded down. Source: PyTorch, torch.floor_divide."""
+    return floor_quotient(*promote(self, other))
+
+
+@operator("pow.Tensor(Operand self, Operand exponent) -> Tensor", forms=ALL, saves="self")
+def pow(self, exponent):
+    """Power. Source: PyTorch, torch.pow."""
+    if isinstance(self, Value) and is_integral(self, boolean=False) and isinstance(exponent, int) and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    a, b = promote(self, exponent)
+    if not isinstance(exponent, Value) and not is_integral(a):
+        if exponent == 2:
+            return prims.square(a)
+        if exponent == 1:
+            return prims.mul(a, constant(1, a.dtype))
+        if exponent == 0.5:
+            return prims.sqrt(a)
+        if exponent == 3:
+            return a * a * a
+    return prims.pow(a, b)
+
+
+@operator("neg(Tensor self) -> Tensor", forms=ALL, aliases=("negative",))
+def neg(self):
+    """Negation. Source: PyTorch, torch.neg."""
+    if self.dtype.kind == "b":
+        raise RuntimeError("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, "
+                           "use the `~` or `logical_not()` operator instead.")
+    return prims.neg(self)
+
+
+# ------------------------------------------------------------------------------------------------ functions of one tensor
+def _floating_unary(name, saves="self", aliases=(), forms=ALL, namespace=""):
+    primitive = getattr(prims, name)
+
+    def body(self):
+        return primitive(floating(self))
+
+    body.__doc__ = f"Elementwise {name}; integers give the default floating dtype. Source: PyTorch, torch.{name}."
+    operator(f"{name}(Tensor self) -> Tensor", forms=forms, saves=saves, aliases=aliases, namespace=namespace)(body)
+
+
+for _name, _saves, _aliases in [
+    ("exp", "result", ()), ("exp2", "result", ("special.exp2",)), ("expm1", "result", ("special.expm1",)), ("log", "self", ()),
+    ("log2", "self", ()), ("log10", "self", ()), ("log1p", "self", ("special.log1p",)), ("sqrt", "result", ()),
+    ("rsqrt", "result", ()), ("reciprocal", "result", ()), ("sin", "self", ()), ("cos", "self", ()), ("tan", "result", ()),
+    ("asin", "self", ("arcsin",)), ("acos", "self", ("arccos",)), ("atan", "self", ("arctan",)), ("sinh", "self", ()),
+    ("cosh", "self", ()), ("tanh", "result", ("nn.functional.tanh",)), ("asinh", "self", ("arcsinh",)),
+    ("acosh", "self", ("arccosh",)), ("atanh", "self", ("arctanh",)),
+    ("sigmoid", "result", ("special.expit", "nn.functional.sigmoid")), ("erf", "self", ("special.erf",)),
+    ("erfc", "self", ("special.erfc",)), ("erfinv", "result", ("special.erfinv",)),
+]:
+    _floating_unary(_name, _saves, _aliases)
+
+
+@operator("square(Tensor self) -> Tensor", forms=ALL, saves="self")
+def square(self):
+    """x * x. Source: PyTorch, torch.square."""
+    return prims.square(self) if self.dtype.kind != "b" else prims.cast(self, dtype=np.dtype(np.int64))
+
+
+@operator("abs(Tensor self) -> Tensor", forms=ALL, saves="self", aliases=("absolute",))
+def abs(self):
+    """Absolute value; of complex numbers, a real tensor. Source: PyTorch, torch.abs."""
+    return prims.absolute(self)
+
+
+def _rounding(name, primitive, aliases=()):
+    def body(self):
+        if is_integral(self):
+            return prims.cast(self, dtype=self.dtype)
+        if is_complex(self):
+            raise RuntimeError(f"{name} is not supported for complex inputs")
+        return primitive(self)
+
+    body.__doc__ = f"Elementwise {name}. Source: PyTorch, torch.{name}."
+    operator(f"{name}(Tensor self) -> Tensor", forms=ALL, aliases=aliases)(body)
+
+
+_rounding("floor", prims.floor)
+_rounding("ceil", prims.ceil)
+_rounding("trunc", prims.trunc, ("fix",))
+
+
+@operator("sign(Tensor self) -> Tensor", forms=ALL)
+def sign(self):
+    """-1, 0 or 1. Source: PyTorch, torch.sign."""
+    if is_complex(self):
+        raise RuntimeError("Unlike NumPy, torch.sign doesn't return the complex sign. Use torch.sgn instead.")
+    return prims.sgn(self)
+
+
+# ------------------------------------------------------------------------------------------------ comparison
+def _comparison(name, primitive, aliases=(), ordered=True):
+    def body(self, other):
+        a, b = promote(self, other)
+        if ordered and is_complex(a):
+            raise RuntimeError(f'"{name}" not implemented for \'{dtype_of(a).scalar_name}\'')
+        return primitive(a, b)
+
+    body.__doc__ = f"Elementwise comparison; bool. Source: PyTorch, torch.{name}."
+    operator(f"{name}.Tensor(Operand self, Operand other) -> Tensor", forms=ALL, aliases=aliases)(body)
+
+
+_comparison("eq", prims.equal, ordered=False)
+_comparison("ne", prims.not_equal, ("not_equal",), ordered=False)
+_comparison("lt", prims.less, ("less",))
+_comparison("le", prims.less_equal, ("less_equal",))
+_comparison("gt", prims.greater, ("greater",))
+_comparison("ge", prims.greater_equal, ("greater_equal",))
+
+
+@operator("maximum(Tensor self, Tensor other) -> Tensor", forms="function method out", saves="self other")
+def maximum(self, other):
+    """The larger of two elements; NaN wins. Source: PyTorch, torch.maximum."""
+    return prims.maximum(*promote(self, other))
+
+
+@operator("minimum(Tensor self, Tensor other) -> Tensor", forms="function method out", saves="self other")
+def minimum(self, other):
+    """The smaller of two elements; NaN wins. Source: PyTorch, torch.minimum."""
+    return prims.minimum(*promote(self, other))
+
+
+# ------------------------------------------------------------------------------------------------ choosing
+@operator("where.self(Tensor condition, Operand self, Operand other) -> Tensor", forms="function out")
+def where(condition, self, other):
+    """`self` where `condition` holds, `other` elsewhere. Source: PyTorch, torch.where."""
+    if condition.dtype.kind != "b":
+        if condition.dtype != np.uint8:
+            raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype "
+                               f"{dtype_of(condition)}".replace("torch.", ""))
+        condition = prims.cast(condition, dtype=np.dtype(bool))
+    return prims.where(condition, *promote(self, other))
+
+
+@operator("relu(Tensor self) -> Tensor", forms="function method inplace", saves="result", aliases=("nn.functional.relu",))
+def relu(self):
+    """max(x, 0). Source: PyTorch, torch.relu."""
+    if self.dtype.kind == "b":
+        raise RuntimeError("Boolean inputs not supported for relu")
+    return prims.relu(self)
+
+

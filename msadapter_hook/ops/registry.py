@@ -1,0 +1,528 @@
+"""Operators: each written once, functionally, under its schema; function, method, in-place and `out=` are derived here.
+
+Three kinds of body: `operator` works on Values (kernels), `composite` on Tensors (made of other operators), `view` on
+Tensors and gives a view. The forms a schema gets are named in `forms`: function, method, inplace, out.
+"""
+
+import functools
+import time
+import warnings
+from collections import namedtuple
+
+from msadapter_hook import report
+from msadapter_hook.tape import Value
+from msadapter_hook.tape.recording import state
+from msadapter_hook.tensor import Tensor, cast_value, dtypes, geometry
+from msadapter_hook.tensor.core import DTYPE_OF
+
+from . import arguments
+from .arguments import Mismatch
+from .schema import MISSING, parse
+
+OPERATORS = {}  # public name ("add", "nn.functional.relu", "linalg.inv") -> Operator
+METHODS = {}  # method name of Tensor -> function
+RETURN_TYPES = {}  # name -> named tuple
+_ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other", "self": "input", "a": "input"}
+
+
+class Overload:
+    """One schema and its body, with the generated functions that bind arguments and run it."""
+
+    def __init__(self, schema, body, kind, saves, grad_name):
+        self.schema = schema
+        self.body = body
+        self.kind = kind
+        self.grad_name = grad_name or camel(schema.name.rsplit(".", 1)[-1]) + "Backward0"
+        self.saves = _parse_saves(saves)
+        self.bind = _binder(schema)
+        self.tensors = tuple([i for i, p in enumerate(schema.parameters) if p.kind in ("Tensor", "Operand", "any")])
+        self.lists = tuple([i for i, p in enumerate(schema.parameters) if p.kind in ("Tensor[]", "OptionalTensor[]")])
+        self.results = _return_type(schema)
+        self.positions = {p.name: i for i, p in enumerate(schema.parameters)}
+
+    def run(self, bound):
+        """The result for bound arguments, as new Tensors."""
+        if self.kind != "kernel":
+            return self.body(*bound)
+        result = self.evaluate(bound)
+        return self.wrap(result, bound)
+
+    def evaluate(self, bound):
+        """The result Values for bound arguments."""
+        values = list(bound)
+        for i in self.tensors:
+            t = values[i]
+            if isinstance(t, Tensor):
+                values[i] = t.value
+        for i in self.lists:
+            values[i] = [t.value if t is not None else None for t in values[i]]
+        return self.body(*values)
+
+    def wrap(self, result, bound):
+        if type(result) is Value:
+            return self._wrap(result, bound)
+        if result is None or isinstance(result, (bool, int, float)):
+            return result
+        made = [self._wrap(r, bound) if type(r) is Value else r for r in result]
+        if self.results is not None:
+            return self.results(*made)
+        return made if type(result) is list else tuple(made)
+
+    def _wrap(self, value, bound):
+        if value.requires_grad:
+            node = value.node
+            if node is not None:
+                if node.operator is None:
+                    node.operator = self.grad_name
+                made = Tensor._make(self._private(value, bound))
+                if self.saves and node.saved is None:
+                    node.saved = self.saved(bound, made)
+                return made
+        return Tensor._make(self._private(value, bound))
+
+    def _private(self, value, bound):
+        """`value` with memory of its own where an argument's memory is visible from outside."""
+        for i in self.tensors:
+            t = bound[i]
+            if isinstance(t, Tensor) and t._shared:
+                return own_memory(value, t)
+        for i in self.lists:
+            for t in bound[i]:
+                if t is not None and t._shared:
+                    value = own_memory(value, t)
+        return value
+
+    def saved(self, bound, result):
+        """(counter, version, shape, dtype) of each tensor that PyTorch keeps for this operator's gradient."""
+        kept = []
+        for name, needed in self.saves:
+            if name == "result":
+                t = result
+            else:
+                t = bound[self.positions[name]]
+                if needed is not None:
+                    other = bound[self.positions[needed]]
+                    if not (isinstance(other, Tensor) and other.requires_grad):
+                        continue
+            for one in t if isinstance(t, (list, tuple)) else (t,):
+                if isinstance(one, Tensor):
+                    kept.append((one._history.version, one._history.version.count, one._size, one._dtype))
+        return tuple(kept)
+
+
+def own_memory(value, tensor):
+    import numpy as np
+
+    if value._numpy is not None and np.may_share_memory(value._numpy, tensor._history.storage.buffer):
+        return Value(value.shape, value.dtype, value._numpy.copy(), None, value.node, value.index, value.requires_grad)
+    return value
+
+
+class Operator:
+    """A public name with its overloads. Calling it binds the arguments to the first overload that takes them."""
+
+    def __init__(self, name):
+        self.name = name
+        self.short = name.rsplit(".", 1)[-1]
+        self.overloads = []
+        self.function = None
+
+    def select(self, args, kwargs):
+        """(overload, bound arguments). TypeError in PyTorch's words where no overload fits."""
+        overloads = self.overloads
+        for overload in overloads:
+            try:
+                return overload, overload.bind(*args, **kwargs)
+            except (Mismatch, TypeError):
+                continue
+        renamed = {_ALIASES.get(k, k): v for k, v in kwargs.items()}
+        if len(renamed) == len(kwargs) and renamed != kwargs or "self" in kwargs:
+            for overload in overloads:
+                names = {p.name for p in overload.schema.parameters}
+                chosen = {(_ALIASES.get(k, k) if k not in names else k): v for k, v in kwargs.items()}
+                try:
+                    return overload, overload.bind(*args, **chosen)
+                except (Mismatch, TypeError):
+                    continue
+        raise self._error(args, kwargs)
+
+    def _error(self, args, kwargs):
+        first = None
+        for overload in self.overloads:
+            try:
+                overload.bind(*args, **{_ALIASES.get(k, k): v for k, v in kwargs.items()})
+            except Mismatch as e:
+                first = e
+            except TypeError as e:
+                first = first or e
+        if isinstance(first, Mismatch) and len(self.overloads) == 1:
+            p = first.parameter
+            place = f" (position {first.position + 1})" if first.position is not None and first.position < len(args) else ""
+            return TypeError(f"{self.short}(): argument '{p.name}'{place} must be {arguments.kind_name(p.kind)}, "
+                             f"not {arguments.type_name(first.value)}")
+        if len(self.overloads) == 1:
+            return TypeError(f"{self.short}() {_plain(first)}")
+        given = [arguments.type_name(a) for a in args] + [f"{k}={arguments.type_name(v)}" for k, v in kwargs.items()]
+        options = "".join(f"\n * {_describe(o.schema)}" for o in self.overloads)
+        return TypeError(f"{self.short}() received an invalid combination of arguments - got ({', '.join(given)}), but expected "
+                         f"one of:{options}\n")
+
+    def __call__(self, *args, **kwargs):
+        overload, bound = self.select(args, kwargs)
+        for i in overload.tensors:
+            if getattr(bound[i], "_overrides", False):
+                return _override(self.function, bound, overload, args, kwargs)
+        for i in overload.lists:
+            for t in bound[i]:
+                if getattr(t, "_overrides", False):
+                    return _override(self.function, bound, overload, args, kwargs)
+        for interceptor in interceptors:
+            found = interceptor(self, overload, bound)
+            if found is not None:
+                bound = found
+        if report.enabled:
+            start = time.perf_counter()
+            result = overload.run(bound)
+            report.count("torch." + self.name, PATH.get(self.name, "composition" if overload.kind == "composite" else "primitive"),
+                         time.perf_counter() - start)
+            return result
+        return overload.run(bound)
+
+
+PATH = {}  # names whose kernel is a host kernel, for the report
+interceptors = []  # f(operator, overload, bound) -> new bound or None: autocast and the like
+
+
+def _override(function, bound, overload, args, kwargs):
+    from .overrides import call_override
+
+    every = [t for i in overload.tensors for t in [bound[i]] if isinstance(t, Tensor)]
+    every += [t for i in overload.lists for t in bound[i] if t is not None]
+    return call_override(function, every, args, kwargs)
+
+
+# ------------------------------------------------------------------------------------------------ declaring
+def operator(schema, *, forms="function method", namespace="", saves=None, grad_name=None, kind="kernel", aliases=(),
+             path=None):
+    """Declare a kernel: its body gets Values for Tensors and gives Values.
+
+    `forms`: which of function, method, inplace, out exist. `saves`: the tensors that PyTorch keeps for the gradient,
+    e.g. "self", "result", or "self:other" (kept where `other` requires grad): writing to them before backward is an error.
+    `aliases`: further public names. `path`: how the report calls it (primitive, composition, host).
+    """
+
+    def declare(body):
+        parsed = parse(schema, namespace)
+        overload = Overload(parsed, body, kind, saves, grad_name)
+        for name in (parsed.name, *aliases):
+            _register(name, overload, forms.split())
+            if path:
+                PATH[name] = path
+        return body
+
+    return declare
+
+
+def composite(schema, **options):
+    """Declare an operator made of other operators: its body gets Tensors and gives Tensors."""
+    return operator(schema, kind="composite", **options)
+
+
+def view(schema, **options):
+    """Declare a view: its body gets Tensors and gives views of them."""
+    return operator(schema, kind="view", **options)
+
+
+def _register(name, overload, forms):
+    entry = OPERATORS.get(name)
+    if entry is None:
+        entry = OPERATORS[name] = Operator(name)
+        entry.function = _function(entry, name)
+    entry.overloads.append(overload)
+    short = entry.short
+    if "out" in forms:
+        entry.function.__takes_out__ = True
+    if "method" in forms and short not in METHODS:
+        METHODS[short] = _method(entry, short)
+    if "inplace" in forms:
+        made = METHODS.get(short + "_") or _inplace(entry, short + "_")
+        METHODS[short + "_"] = made
+        if "function" in forms and "." not in name and short in _FUNCTION_INPLACE:
+            OPERATORS.setdefault(name + "_", _Plain(name + "_", made))
+
+
+_FUNCTION_INPLACE = frozenset(
+    "abs absolute acos acosh addmv alpha_dropout arccos arccosh arcsin arcsinh arctan arctanh as_strided asin asinh atan atanh "
+    "celu ceil clamp clamp_max clamp_min clip conj_physical cos cosh deg2rad detach dropout elu erf erfc exp exp2 expm1 "
+    "feature_alpha_dropout feature_dropout fill fix floor frac hardtanh i0 index_put ldexp leaky_relu log log10 log1p log2 logit "
+    "nan_to_num neg negative polar rad2deg reciprocal relu renorm resize_as round rrelu rsqrt selu sgn sigmoid sin sinc sinh "
+    "sqrt square squeeze t tan tanh threshold trunc unsqueeze xlogy zero".split())
+
+
+class _Plain:
+    """A public name that is a function and no more."""
+
+    def __init__(self, name, function):
+        self.name, self.short, self.function, self.overloads = name, name.rsplit(".", 1)[-1], function, []
+
+
+def _function(entry, name):
+    def call(*args, out=None, **kwargs):
+        if out is None:
+            return entry(*args, **kwargs)
+        return _call_out(entry, out, args, kwargs)
+
+    namespace, _, short = name.rpartition(".")
+    call.__name__ = call.__qualname__ = short
+    call.__module__ = "torch." + namespace if namespace else "torch"
+    call.__operator__ = entry
+    call.__takes_out__ = False
+    return call
+
+
+def _method(entry, short):
+    def method(self, *args, **kwargs):
+        return entry(self, *args, **kwargs)
+
+    method.__name__ = short
+    method.__qualname__ = "Tensor." + short
+    method.__operator__ = entry
+    return method
+
+
+def _call_out(entry, out, args, kwargs):
+    if not entry.function.__takes_out__:
+        raise TypeError(f"{entry.short}() got an unexpected keyword argument 'out'")
+    overload, bound = entry.select(args, kwargs)
+    inputs = [bound[i] for i in overload.tensors] + [t for i in overload.lists for t in bound[i]]
+    outs = out if isinstance(out, (tuple, list)) else (out,)
+    for o in outs:
+        if not isinstance(o, Tensor):
+            raise TypeError(f"{entry.short}(): argument 'out' must be Tensor, not {arguments.type_name(o)}")
+    if state.enabled:
+        if any(isinstance(t, Tensor) and t.requires_grad for t in inputs):
+            raise RuntimeError(f"{entry.short}(): functions with out=... arguments don't support automatic differentiation, but "
+                               "one of the arguments requires grad.")
+        if any(o.requires_grad for o in outs):
+            raise RuntimeError(f"{entry.short}(): functions with out=... arguments don't support automatic differentiation, but "
+                               "one of the arguments requires grad.")
+    result = overload.run(bound)
+    results = result if isinstance(result, tuple) else (result,)
+    for o, r in zip(outs, results):
+        write_out(entry.short, o, r)
+    if not isinstance(result, tuple):
+        return outs[0]
+    return overload.results(*outs) if overload.results is not None else tuple(outs)
+
+
+def write_out(name, out, result):
+    """Put `result` into the tensor given as `out=`: resized where its size differs, cast where that loses no category."""
+    if not dtypes.can_cast(result._dtype, out._dtype):
+        raise RuntimeError(f"result type {result._dtype.scalar_name} can't be cast to the desired output type "
+                           f"{out._dtype.scalar_name}")
+    value = cast_value(result.value, out._dtype)
+    if out._size != result._size:
+        if out.numel():
+            warnings.warn(
+                f"An output with one or more elements was resized since it had shape {list(out._size)}, which does not match the "
+                f"required output shape {list(result._size)}. This behavior is deprecated, and in a future PyTorch release "
+                "outputs will not be resized unless they have zero elements.", UserWarning, stacklevel=4)
+        out.resize_(result._size)
+    out._write(value)
+
+
+# ------------------------------------------------------------------------------------------------ in place
+def _inplace(entry, name):
+    def method(self, *args, **kwargs):
+        overload, bound = entry.select((self, *args), kwargs)
+        for interceptor in interceptors:
+            found = interceptor(entry, overload, bound)
+            if found is not None:
+                bound = found
+        check_inplace(self)
+        if overload.kind == "kernel":
+            result = overload.evaluate(bound)
+            value = result if type(result) is Value else result[0]
+            dtype = DTYPE_OF[value.dtype]
+        else:
+            result = overload.run(bound)
+            value, dtype = result.value, result._dtype
+        write_inplace(self, value, dtype, overload.grad_name, overload, bound)
+        return self
+
+    method.__name__ = name
+    method.__qualname__ = "Tensor." + name
+    method.__operator__ = entry
+    return method
+
+
+def check_inplace(tensor):
+    """Raise where PyTorch refuses to write to `tensor`."""
+    if state.enabled and tensor.requires_grad:
+        if tensor._leaf is not None:
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        if tensor._history.value.leaf is not None:
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+    elif state.enabled and tensor._moves and tensor._history.value.leaf is not None:
+        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+    if geometry.overlaps(tensor._size, tensor._stride):
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory "
+                           "location. Please clone() the tensor before performing the operation.")
+
+
+def write_inplace(tensor, value, dtype=None, grad_name=None, overload=None, bound=()):
+    """Write the result Value of an in-place operator to `tensor`, with PyTorch's checks of size and dtype."""
+    if value.shape != tensor._size:
+        raise RuntimeError(f"output with shape {list(tensor._size)} doesn't match the broadcast shape {list(value.shape)}")
+    dtype = dtype or DTYPE_OF[value.dtype]
+    if dtype is not tensor._dtype:
+        if not dtypes.can_cast(dtype, tensor._dtype):
+            raise RuntimeError(f"result type {dtype.scalar_name} can't be cast to the desired output type "
+                               f"{tensor._dtype.scalar_name}")
+        value = cast_value(value, tensor._dtype)
+    node = value.node if value.requires_grad else None
+    saved = None
+    if node is not None:
+        if node.operator is None:
+            node.operator = grad_name
+        if overload is not None and overload.saves and node.saved is None:
+            saved = [s for s in overload.saves if s[0] != "result"]
+            node.saved = overload.saved(bound, tensor)
+    tensor._write(value)
+    if saved is not None and len(saved) != len(overload.saves):  # the result is saved as it is after the write
+        version = tensor._history.version
+        node.saved = tuple([(c, version.count if c is version and name == "result" else n, *rest) for (c, n, *rest), name in
+                            zip(node.saved, _names(overload, bound))])
+
+
+def _names(overload, bound):
+    for name, needed in overload.saves:
+        if name == "result" or needed is None or getattr(bound[overload.positions[needed]], "requires_grad", False):
+            yield name
+
+
+# ------------------------------------------------------------------------------------------------ generated binders
+def _binder(schema):
+    """A function with the schema's signature that gives the checked arguments as a tuple."""
+    environment = {"Mismatch": Mismatch, "Tensor": Tensor, "_default": []}
+    head, body, names = [], [], []
+    star = False
+    parameters = schema.parameters
+    variadic = _variadic(parameters)
+    for i, p in enumerate(parameters):
+        label = "input" if p.name == "self" else p.name
+        label = label + "_" if label in ("from", "lambda") else label
+        if p.keyword_only and not star:
+            head.append("*")
+            star = True
+        names.append(label)
+        environment[f"p{i}"], environment[f"c{i}"], environment[f"d{i}"] = p, arguments.converter(p.kind), p.default
+        if i == variadic:
+            head.append("*rest, " + (f"{label}=d{i}"))
+            star = True
+            body.append(f"    if rest:\n        {label} = rest[0] if len(rest) == 1 and not isinstance(rest[0], int) else rest\n")
+            if p.default is MISSING:
+                body.append(f"    elif {label} is d{i}: raise TypeError('missing {label}')\n")
+        else:
+            head.append(f"{label}=d{i}" if p.default is not MISSING else label)
+        if p.kind == "any":
+            continue
+        if p.kind == "Tensor":
+            test = f"isinstance({label}, Tensor)" if not p.optional else f"{label} is None or isinstance({label}, Tensor)"
+            body.append(f"    if not ({test}): raise Mismatch(p{i}, {label}, {i})\n")
+            continue
+        skip = []
+        if p.optional or p.default is None:
+            skip.append(f"{label} is not None")
+        if p.default is not MISSING and p.default is not None:
+            skip.append(f"{label} is not d{i}")
+        if p.kind == "bool":
+            skip = [f"{label} is not True and {label} is not False"] + [s for s in skip if "None" in s]
+        pad = "    "
+        if skip:
+            body.append(f"    if {' and '.join(skip)}:\n")
+            pad = "        "
+        body.append(f"{pad}try: {label} = c{i}({label})\n"
+                    f"{pad}except (TypeError, AttributeError, ValueError): raise Mismatch(p{i}, {label}, {i}) from None\n")
+    source = (f"def bind({', '.join(head)}):\n" + "".join(body) + f"    return ({', '.join(names)}{',' if names else ''})\n")
+    exec(compile(source, f"<schema {schema.name}>", "exec"), environment)
+    return environment["bind"]
+
+
+def _variadic(parameters):
+    """Which parameter takes the rest of the positional arguments: a list of ints right after self, and alone there."""
+    positional = [i for i, p in enumerate(parameters) if not p.keyword_only]
+    if len(positional) >= 2 and positional[-1] == 1 and parameters[1].kind == "int[]" and parameters[0].kind == "Tensor":
+        return 1
+    if len(positional) == 1 and parameters[0].kind == "int[]":
+        return 0
+    return None
+
+
+def _parse_saves(saves):
+    if not saves:
+        return ()
+    return tuple([tuple((part.split(":") + [None])[:2]) for part in saves.split()])
+
+
+def _return_type(schema):
+    if len(schema.returns) < 2 or not all(schema.returns):
+        return None
+    short = schema.name.replace(".", "_")
+    made = RETURN_TYPES.get(short)
+    if made is None:
+        made = RETURN_TYPES[short] = return_type(short, schema.returns)
+    return made
+
+
+def return_type(name, fields):
+    """A named tuple that prints as PyTorch's `torch.return_types`."""
+    base = namedtuple(name, fields)
+
+    def __repr__(self):
+        inner = ",\n".join(f"{f}={v!r}" for f, v in zip(fields, self))
+        return f"torch.return_types.{name}(\n{inner})"
+
+    def __new__(cls, *items):
+        if len(items) == 1 and len(fields) != 1:
+            items = tuple(items[0])
+        return tuple.__new__(cls, items)
+
+    return type(name, (base,), {"__slots__": (), "__repr__": __repr__, "__new__": __new__, "__module__": "torch.return_types",
+                                "n_fields": len(fields), "n_sequence_fields": len(fields), "n_unnamed_fields": 0})
+
+
+def _describe(schema):
+    parts, star = [], False
+    for p in schema.parameters:
+        if p.keyword_only and not star:
+            parts.append("*")
+            star = True
+        label = "input" if p.name == "self" else p.name
+        default = "" if p.default is MISSING else f" = {p.default}"
+        parts.append(f"{arguments.kind_name(p.kind)} {label}{default}")
+    return f"({', '.join(parts)})"
+
+
+def _plain(error):
+    text = str(error)
+    text = text.replace("bind() ", "")
+    return text or "received an invalid combination of arguments"
+
+
+@functools.lru_cache(maxsize=None)
+def camel(name):
+    """`log_softmax` → `LogSoftmax`."""
+    return "".join(part[:1].upper() + part[1:] for part in name.strip("_").split("_"))
+
+
+def call(name, *args, **kwargs):
+    """Call a registered operator by its public name; how operators use each other without importing in circles."""
+    return OPERATORS[name].function(*args, **kwargs)
+
+
+def attach():
+    """Give Tensor its derived methods."""
+    for name, method in METHODS.items():
+        if name not in Tensor.__dict__:
+            setattr(Tensor, name, method)

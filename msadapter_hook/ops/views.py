@@ -1,0 +1,351 @@
+"""Views: the same memory under another geometry."""
+
+from msadapter_hook.tensor import dtypes, geometry
+from msadapter_hook.tensor import view as moves
+from msadapter_hook.tensor.geometry import contiguous_stride, wrap_dim, wrap_dims
+
+from .registry import composite, view
+
+METHOD = "method"
+
+
+def _whole(t):
+    return (0,) * t.ndim, tuple(t._size), (1,) * t.ndim
+
+
+@view("view(Tensor self, int[] size) -> Tensor", forms=METHOD)
+def view_size(self, size):
+    """The same elements under another size, where strides allow. Source: PyTorch, Tensor.view."""
+    size = geometry.infer_size(size, self.numel())
+    stride = geometry.view_stride(self._size, self._stride, size)
+    if stride is None:
+        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension spans across "
+                           "two contiguous subspaces). Use .reshape(...) instead.")
+    return self._view(moves.Reshape(size), size, stride)
+
+
+@view("view.dtype(Tensor self, ScalarType dtype) -> Tensor", forms=METHOD)
+def view_dtype(self, dtype):
+    """The same bytes read as `dtype`. Source: PyTorch, Tensor.view."""
+    old, new = self._dtype.itemsize, dtype.itemsize
+    size, stride, offset = tuple(self._size), self._stride, self._offset
+    if dtype is self._dtype:
+        return self._view(moves.Reshape(size), size, stride)
+    if old != new:
+        if not size:
+            raise RuntimeError(f"self.dim() cannot be 0 to view {self._dtype.scalar_name} as {dtype.scalar_name} "
+                               "(different element sizes)")
+        if stride[-1] != 1:
+            raise RuntimeError(f"self.stride(-1) must be 1 to view {self._dtype.scalar_name} as {dtype.scalar_name} (different "
+                               f"element sizes), but got {stride[-1]}")
+        if old > new:
+            k = old // new
+            size, stride, offset = size[:-1] + (size[-1] * k,), tuple(s * k for s in stride[:-1]) + (1,), offset * k
+        else:
+            k = new // old
+            if size[-1] % k:
+                raise RuntimeError(f"self.size(-1) must be divisible by {k} to view {self._dtype.scalar_name} as "
+                                   f"{dtype.scalar_name} (different element sizes), but got {size[-1]}")
+            if offset % k:
+                raise RuntimeError(f"self.storage_offset() must be divisible by {k} to view {self._dtype.scalar_name} as "
+                                   f"{dtype.scalar_name} (different element sizes), but got {offset}")
+            for d, s in enumerate(stride[:-1]):
+                if s % k:
+                    raise RuntimeError(f"self.stride({d}) must be divisible by {k} to view {self._dtype.scalar_name} as "
+                                       f"{dtype.scalar_name} (different element sizes), but got {s}")
+            size, stride, offset = size[:-1] + (size[-1] // k,), tuple(s // k for s in stride[:-1]) + (1,), offset // k
+    return self._view(moves.Bits(dtype.numpy), size, stride, offset, dtype)
+
+
+@composite("reshape(Tensor self, int[] shape) -> Tensor")
+def reshape(self, shape):
+    """A view where strides allow, else a copy. Source: PyTorch, torch.reshape."""
+    size = geometry.infer_size(shape, self.numel())
+    stride = geometry.view_stride(self._size, self._stride, size)
+    if stride is not None:
+        return self._view(moves.Reshape(size), size, stride)
+    return self.clone(memory_format=dtypes.contiguous_format)._view(moves.Reshape(size), size, contiguous_stride(size))
+
+
+@view("permute(Tensor self, int[] dims) -> Tensor")
+def permute(self, dims):
+    """The dimensions in another order. Source: PyTorch, torch.permute."""
+    if len(dims) != self.ndim:
+        raise RuntimeError(f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+                           f"ordering of dimensions i.e. input.dim() = {self.ndim} is not equal to len(dims) = {len(dims)}")
+    axes = tuple([wrap_dim(d, self.ndim) for d in dims])
+    if len(set(axes)) != len(axes):
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return _permuted(self, axes, "permute")
+
+
+def _permuted(self, axes, name):
+    return self._view(moves.Permute(axes, name), tuple([self._size[a] for a in axes]), tuple([self._stride[a] for a in axes]))
+
+
+@view("transpose.int(Tensor self, int dim0, int dim1) -> Tensor", aliases=("swapaxes", "swapdims"))
+def transpose(self, dim0, dim1):
+    """Two dimensions swapped. Source: PyTorch, torch.transpose."""
+    a, b = wrap_dim(dim0, self.ndim), wrap_dim(dim1, self.ndim)
+    if self.ndim == 0:
+        return self._view(moves.Reshape(()), (), ())
+    axes = list(range(self.ndim))
+    axes[a], axes[b] = axes[b], axes[a]
+    return _permuted(self, tuple(axes), "transpose")
+
+
+@view("t(Tensor self) -> Tensor")
+def t(self):
+    """The transpose of a matrix; vectors stay. Source: PyTorch, torch.t."""
+    if self.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")
+    if self.ndim < 2:
+        return self._view(moves.Reshape(self._size, "t"), self._size, self._stride)
+    return _permuted(self, (1, 0), "t")
+
+
+@view("select.int(Tensor self, int dim, int index) -> Tensor")
+def select(self, dim, index):
+    """One position along `dim`, which goes away. Source: PyTorch, torch.select."""
+    if self.ndim == 0:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    d = wrap_dim(dim, self.ndim)
+    n = self._size[d]
+    if not -n <= index < n:
+        raise IndexError(f"select(): index {index} out of range for tensor of size {list(self._size)} at dimension {d}")
+    if index < 0:
+        index += n
+    size, stride = self._size, self._stride
+    return self._view(moves.Select(size, d, index), size[:d] + size[d + 1:], stride[:d] + stride[d + 1:],
+                      self._offset + index * stride[d])
+
+
+def sliced(self, d, start, stop, step):
+    """The window start:stop:step along dimension `d` (already counted from the front and within bounds)."""
+    n = max(0, (stop - start + step - 1) // step)
+    starts, stops, steps = map(list, _whole(self))
+    starts[d], stops[d], steps[d] = start, max(stop, start), step
+    size = list(self._size)
+    size[d] = n
+    stride = list(self._stride)
+    stride[d] *= step
+    return self._view(moves.Slice(starts, stops, steps), size, stride, self._offset + start * self._stride[d])
+
+
+@view("narrow(Tensor self, int dim, any start, int length) -> Tensor")
+def narrow(self, dim, start, length):
+    """`length` positions along `dim` from `start`. Source: PyTorch, torch.narrow."""
+    if self.ndim == 0:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    d = wrap_dim(dim, self.ndim)
+    start = int(start)
+    n = self._size[d]
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if not -n <= start <= n:
+        raise IndexError(f"start out of range (expected to be in range of [{-n}, {n}], but got {start})")
+    if start < 0:
+        start += n
+    if start + length > n:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({n}).")
+    return sliced(self, d, start, start + length, 1)
+
+
+@view("expand(Tensor self, int[] size, *, bool implicit=False) -> Tensor", forms=METHOD)
+def expand(self, size, implicit=False):
+    """Dimensions of length 1 repeated without copying. Source: PyTorch, Tensor.expand."""
+    lead = len(size) - self.ndim
+    if lead < 0:
+        raise RuntimeError(f"expand({_type_text(self)}{{{list(self._size)}}}, size={list(size)}): the number of sizes provided "
+                           f"({len(size)}) must be greater or equal to the number of dimensions in the tensor ({self.ndim})")
+    out, stride = [], []
+    for d, n in enumerate(size):
+        have = self._size[d - lead] if d >= lead else 1
+        step = self._stride[d - lead] if d >= lead else None
+        if n == -1:
+            if d < lead:
+                raise RuntimeError(f"expand({_type_text(self)}{{{list(self._size)}}}, size={list(size)}): the expanded size of the "
+                                   "tensor (-1) isn't allowed in a leading, non-existing dimension "
+                                   f"{d}")
+            n = have
+        if n < 0:
+            raise RuntimeError(f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing dimension {d}")
+        if have != n and have != 1:
+            raise RuntimeError(f"The expanded size of the tensor ({n}) must match the existing size ({have}) at non-singleton "
+                               f"dimension {d}.  Target sizes: {list(size)}.  Tensor sizes: {list(self._size)}")
+        out.append(n)
+        if step is None:
+            step = 0 if n != 1 or d < lead else 1
+            if n == 1:
+                step = (out[-1], 0)[0] and 0
+        elif have != n:
+            step = 0
+        stride.append(step)
+    # a new leading dimension of length 1 counts like a contiguous one
+    for d in range(lead - 1, -1, -1):
+        if out[d] == 1:
+            after = d + 1
+            stride[d] = stride[after] * out[after] if after < len(out) else 1
+    return self._view(moves.Expand(out), out, stride)
+
+
+def _type_text(t):
+    return f"torch.{t._dtype.scalar_name}Tensor"
+
+
+@view("unsqueeze(Tensor self, int dim) -> Tensor", forms="function method")
+def unsqueeze(self, dim):
+    """A dimension of length 1 put in. Source: PyTorch, torch.unsqueeze."""
+    d = wrap_dim(dim, self.ndim + 1)
+    size, stride = self._size, self._stride
+    step = size[d] * stride[d] if d < self.ndim else 1
+    size, stride = size[:d] + (1,) + size[d:], stride[:d] + (step,) + stride[d:]
+    return self._view(moves.Reshape(size, "unsqueeze"), size, stride)
+
+
+@view("squeeze(Tensor self) -> Tensor")
+@view("squeeze.dim(Tensor self, int[1] dim) -> Tensor")
+def squeeze(self, dim=None):
+    """Dimensions of length 1 taken out. Source: PyTorch, torch.squeeze."""
+    dims = range(self.ndim) if dim is None else wrap_dims(dim, self.ndim)
+    kept = [d for d in range(self.ndim) if d not in dims or self._size[d] != 1]
+    size = tuple([self._size[d] for d in kept])
+    return self._view(moves.Reshape(size, "squeeze"), size, tuple([self._stride[d] for d in kept]))
+
+
+@view("as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor")
+def as_strided(self, size, stride, storage_offset=None):
+    """Any window over the storage. Source: PyTorch, torch.as_strided."""
+    offset = self._offset if storage_offset is None else storage_offset
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if min(stride, default=0) < 0:
+        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    history = self._history
+    base_size, base_stride, start = history.size, history.stride, history.offset
+    total = geometry.numel(base_size)
+    last = offset + sum((n - 1) * s for n, s in zip(size, stride)) if 0 not in size else offset - 1
+    if last >= start + total or (offset < start and 0 not in size):
+        bytes_needed = (last + 1) * self._dtype.itemsize
+        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "
+                           f"{self._dtype.itemsize} requiring a storage size of {bytes_needed} are out of bounds for storage of "
+                           f"size {(start + total) * self._dtype.itemsize}")
+    if any(isinstance(m, (moves.Bits, moves.Part, moves.AsReal, moves.AsComplex)) for m in self._moves):
+        raise NotImplementedError("as_strided of a view under another dtype; take .contiguous() first")
+    history.views = True
+    if not geometry.is_dense(base_size, base_stride) or (
+            history.parent is not None and base_stride != contiguous_stride(base_size)):
+        raise NotImplementedError("as_strided of a detached window with gaps; take .contiguous() first")
+    from msadapter_hook.tape.recording import state
+
+    move = moves.AsStrided(size, stride, offset - start, base_size, base_stride)
+    if not state.enabled and history.value.requires_grad:
+        history = type(self)._window(history, (), base_size, base_stride, start, self._dtype)._alias_history(True)
+    from msadapter_hook.tensor import Tensor
+
+    return Tensor._window(history, (move,), size, stride, offset, self._dtype)
+
+
+@view("diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor")
+def diagonal(self, offset=0, dim1=0, dim2=1):
+    """The diagonal over two dimensions, as the last dimension. Source: PyTorch, torch.diagonal."""
+    a, b = wrap_dim(dim1, self.ndim), wrap_dim(dim2, self.ndim)
+    if a == b:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    size, stride = self._size, self._stride
+    if offset >= 0:
+        n, start = max(min(size[a], size[b] - offset), 0), offset * stride[b]
+    else:
+        n, start = max(min(size[a] + offset, size[b]), 0), -offset * stride[a]
+    rest = [d for d in range(self.ndim) if d not in (a, b)]
+    return self._view(moves.Diagonal(offset, a, b), tuple([size[d] for d in rest]) + (n,),
+                      tuple([stride[d] for d in rest]) + (stride[a] + stride[b],), self._offset + (start if n else 0))
+
+
+@view("unfold(Tensor self, int dimension, int size, int step) -> Tensor", forms=METHOD)
+def unfold(self, dimension, size, step):
+    """All windows of `size` along a dimension, `step` apart, as the last dimension. Source: PyTorch, Tensor.unfold."""
+    d = wrap_dim(dimension, self.ndim)
+    n = self._size[d] if self.ndim else 1
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    if size > n:
+        raise RuntimeError(f"maximum size for tensor at dimension {d} is {n} but size is {size}")
+    step_stride = self._stride[d] if self.ndim else 1
+    count = (n - size) // step + 1
+    out = self._size[:d] + (count,) + self._size[d + 1:] + (size,) if self.ndim else (size,)
+    stride = self._stride[:d] + (step_stride * step,) + self._stride[d + 1:] + (step_stride,) if self.ndim else (1,)
+    return self._view(moves.Windows(d, size, step), out, stride)
+
+
+@view("detach(Tensor self) -> Tensor")
+def detach(self):
+    """The same data, cut from the graph. Source: PyTorch, Tensor.detach."""
+    return self._alias(share_version=True)
+
+
+@view("real(Tensor self) -> Tensor", forms="function")
+def real(self):
+    """The real part of a complex tensor; a real tensor itself. Source: PyTorch, torch.real."""
+    if not self._dtype.is_complex:
+        return self
+    stride = tuple([s * 2 for s in self._stride])
+    return self._view(moves.Part(True), self._size, stride, self._offset * 2, self._dtype.to_real())
+
+
+@view("imag(Tensor self) -> Tensor", forms="function")
+def imag(self):
+    """The imaginary part of a complex tensor. Source: PyTorch, torch.imag."""
+    if not self._dtype.is_complex:
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    stride = tuple([s * 2 for s in self._stride])
+    return self._view(moves.Part(False), self._size, stride, self._offset * 2 + 1, self._dtype.to_real())
+
+
+@view("view_as_real(Tensor self) -> Tensor", forms="function")
+def view_as_real(self):
+    """A complex tensor as pairs of real numbers. Source: PyTorch, torch.view_as_real."""
+    if not self._dtype.is_complex:
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    return self._view(moves.AsReal(), self._size + (2,), tuple([s * 2 for s in self._stride]) + (1,), self._offset * 2,
+                      self._dtype.to_real())
+
+
+@view("view_as_complex(Tensor self) -> Tensor", forms="function")
+def view_as_complex(self):
+    """Pairs of real numbers as a complex tensor. Source: PyTorch, torch.view_as_complex."""
+    if self._dtype not in (dtypes.float32, dtypes.float64, dtypes.float16):
+        raise RuntimeError(f"view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
+                           f"{self._dtype.scalar_name}")
+    if not self.ndim:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if self._size[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    if self._stride[-1] != 1:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    if self._offset % 2 or any(s % 2 for s in self._stride[:-1]):
+        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
+    return self._view(moves.AsComplex(), self._size[:-1], tuple([s // 2 for s in self._stride[:-1]]), self._offset // 2,
+                      self._dtype.to_complex())
+
+
+# ------------------------------------------------------------------------------------------------ views that change the tensor itself
+def become(self, other):
+    """Let `self` take over the view `other` of it: what `t_()`, `squeeze_()` and the like do."""
+    check_inplace_geometry(self)
+    self._history, self._moves = other._history, other._moves
+    self._size, self._stride, self._offset = other._size, other._stride, other._offset
+    self._value, self._generation = None, -1
+    self._history.version.count += 1
+    return self
+
+
+def check_inplace_geometry(self):
+    from msadapter_hook.tape.recording import state
+
+    if state.enabled and self._leaf is not None:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+
+

@@ -1,0 +1,8 @@
+"""The catalogue of primitives, with their gradients: all that operators may compute with."""
+
+from . import arithmetic  # noqa: F401  (gives Values their arithmetic)
+from .linear import *  # noqa: F403
+from .movement import *  # noqa: F403
+from .pointwise import *  # noqa: F403
+from .reduction import *  # noqa: F403
+from .host import host_call  # noqa: F401

@@ -1,0 +1,54 @@
+"""Products of matrices."""
+
+import numpy as np
+
+from msadapter_hook.backend import primitive
+from msadapter_hook.tape import Primitive
+
+from .movement import sum_to, transpose
+from .pointwise import conj_of
+from .reduction import sum as reduce_sum
+
+__all__ = ["matmul", "bias_add"]
+
+
+def _matmul(a, b, *, transpose_b=False):
+    if a.dtype.itemsize < 4 and a.dtype.kind in "fV":
+        return _matmul(a.astype(np.float32), b.astype(np.float32), transpose_b=transpose_b).astype(a.dtype)
+    return np.matmul(a, b.swapaxes(-1, -2) if transpose_b else b)
+
+
+def _guard(a, b, *, transpose_b=False):
+    if a.ndim < 2 or b.ndim < 2 or a.size == 0 or b.size == 0:
+        return False
+    return a.ndim == b.ndim and a.shape[:-2] == b.shape[:-2]
+
+
+def _product(*, transpose_b=False):
+    two, many = primitive("MatMul", False, transpose_b), primitive("BatchMatMul", False, transpose_b)
+    return lambda a, b: (two if len(a.shape) == 2 else many)(a, b)
+
+
+def _swap(v):
+    return transpose(v, axes=tuple(range(v.ndim - 2)) + (v.ndim - 1, v.ndim - 2))
+
+
+def _da(g, out, a, b, *, transpose_b=False):
+    return sum_to(matmul(g, conj_of(b), transpose_b=not transpose_b), shape=a.shape)
+
+
+def _db(g, out, a, b, *, transpose_b=False):
+    if transpose_b:
+        return sum_to(matmul(_swap(g), conj_of(a)), shape=b.shape)
+    return sum_to(matmul(_swap(conj_of(a)), g), shape=b.shape)
+
+
+matmul = Primitive(  # batches broadcast; both have at least two dimensions
+    "matmul", host=_matmul, mindspore=_product, vjp=[_da, _db], uses_output=False, guard=_guard)
+
+bias_add = Primitive(  # a bias along axis 1; a broadcast Add costs ten times as much
+    "bias_add", host=lambda a, b: a + b.reshape((1, -1) + (1,) * (a.ndim - 2)),
+    mindspore=lambda: primitive("BiasAdd"),
+    vjp=[lambda g, out, a, b: g,
+         lambda g, out, a, b: reduce_sum(g, axes=tuple(i for i in range(g.ndim) if i != 1), keepdims=False)],
+    uses_output=False, guard=lambda a, b: a.size > 0 and a.ndim in (2, 4))

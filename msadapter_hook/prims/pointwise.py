@@ -1,0 +1,240 @@
+"""Elementwise primitives. Inputs of a call share one dtype; shapes broadcast. Complex cotangents follow PyTorch:
+a holomorphic function passes on g * conj(f')."""
+
+import math
+
+import numpy as np
+import scipy.special as sp
+
+from msadapter_hook.backend import primitive
+from msadapter_hook.tape import Primitive, constant
+from msadapter_hook.tape.primitive import FLOATS, SINGLE
+
+from .movement import cast, sum_to, zeros_like
+
+NAMES = []
+
+
+def _define(name, *args, **keywords):
+    NAMES.append(name)
+    globals()[name] = made = Primitive(name, *args, **keywords)
+    return made
+
+
+def conj_of(v):
+    """The conjugate of a complex Value; any other Value itself."""
+    return conj(v) if v.dtype.kind == "c" else v
+
+
+def _like(g, v):
+    return g if g.shape == v.shape else sum_to(g, shape=v.shape)
+
+
+def _nonempty(*values, **attributes):
+    for v in values:
+        if v.size == 0:
+            return False
+    return True
+
+
+def _single_or_wide(ufunc):
+    """A NumPy or SciPy function in the dtype of its input; half precision computes in float32 and rounds back."""
+
+    def kernel(a, *rest):
+        if a.dtype.kind == "V" or a.dtype.itemsize < 4 and a.dtype.kind == "f" or a.dtype.name == "bfloat16":
+            return ufunc(a.astype(np.float32), *[r.astype(np.float32) for r in rest]).astype(a.dtype)
+        return ufunc(a, *rest)
+
+    return kernel
+
+
+# ------------------------------------------------------------------------------------------------ one argument
+def _unary(name, host, mindspore=None, derivative=None, dtypes=FLOATS, uses_output=False, guard=_nonempty):
+    """`derivative(out, a)` gives f'(a) as a Value; the cotangent is g * conj(f')."""
+    vjp = [lambda g, out, a: g * conj_of(derivative(out, a))] if derivative else None
+    kernel = None if mindspore is None else (lambda: primitive(mindspore))
+    return _define(name, _single_or_wide(host), kernel, vjp=vjp, dtypes=dtypes, guard=guard, uses_output=uses_output)
+
+
+_define("neg", np.negative, lambda: primitive("Neg"), vjp=[lambda g, out, a: neg(g)], uses_output=False, dtypes=FLOATS,
+        guard=_nonempty)
+_define("conj", np.conj, vjp=[lambda g, out, a: conj(g)], uses_output=False)
+_define("real", lambda a: np.ascontiguousarray(a.real), vjp=[lambda g, out, a: cast(g, dtype=a.dtype)], uses_output=False)
+_define("imag", lambda a: np.ascontiguousarray(a.imag),
+        vjp=[lambda g, out, a: mul(cast(g, dtype=a.dtype), constant(1j, a.dtype))], uses_output=False)
+_define("make_complex", lambda re, im: (re + 1j * im).astype(np.result_type(re.dtype, np.complex64))
+        if np.isfinite(re).all() and np.isfinite(im).all() else _complex_parts(re, im),
+        vjp=[lambda g, out, re, im: _like(real(g), re), lambda g, out, re, im: _like(imag(g), im)], uses_output=False)
+
+
+def _complex_parts(re, im):
+    re, im = np.broadcast_arrays(re, im)
+    out = np.empty(re.shape, np.result_type(re.dtype, np.complex64))
+    out.real, out.imag = re, im
+    return out
+
+
+def _sgn(a):
+    if a.dtype.kind != "c":
+        return np.sign(a)
+    size = np.abs(a)
+    return np.where(size == 0, 0, a / np.where(size == 0, 1, size)).astype(a.dtype)
+
+
+def _sgn_vjp(g, out, a):
+    if a.dtype.kind != "c":
+        return zeros_like(a)
+    size = cast(absolute(a), dtype=a.dtype)
+    safe = where(equal(size, constant(0, a.dtype)), constant(1, a.dtype), size)
+    inner = cast(real(g * conj(out)), dtype=a.dtype)
+    return where(equal(size, constant(0, a.dtype)), constant(0, a.dtype), (g - out * inner) / safe)
+
+
+_define("sgn", _sgn, vjp=[_sgn_vjp])
+_define("absolute", np.abs, lambda: primitive("Abs"),
+        vjp=[lambda g, out, a: (cast(g, dtype=a.dtype) if a.dtype.kind == "c" else g) * sgn(a)], uses_output=False,
+        dtypes=FLOATS, guard=_nonempty)
+for _name, _host in {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint}.items():
+    _define(_name, _host, vjp=[lambda g, out, a: zeros_like(a)], uses_output=False)
+
+_unary("exp", np.exp, "Exp", lambda out, a: out, uses_output=True)
+_unary("exp2", np.exp2, None, lambda out, a: out * math.log(2), uses_output=True)
+_unary("expm1", np.expm1, "Expm1", lambda out, a: out + 1, uses_output=True)
+_unary("log", np.log, "Log", lambda out, a: reciprocal(a))
+_unary("log2", np.log2, None, lambda out, a: reciprocal(a * math.log(2)))
+_unary("log10", np.log10, None, lambda out, a: reciprocal(a * math.log(10)))
+_unary("log1p", np.log1p, None, lambda out, a: reciprocal(a + 1))
+_unary("sqrt", np.sqrt, "Sqrt", lambda out, a: reciprocal(out * 2), uses_output=True)
+_unary("rsqrt", lambda a: np.reciprocal(np.sqrt(a)), "Rsqrt", lambda out, a: out * out * out * -0.5, uses_output=True)
+_unary("reciprocal", lambda a: 1 / a, "Reciprocal", lambda out, a: neg(out * out), uses_output=True)
+_unary("square", np.square, "Square", lambda out, a: a * 2)
+_unary("sin", np.sin, "Sin", lambda out, a: cos(a))
+_unary("cos", np.cos, "Cos", lambda out, a: neg(sin(a)))
+_unary("tan", np.tan, None, lambda out, a: out * out + 1, uses_output=True)
+_unary("asin", np.arcsin, None, lambda out, a: rsqrt(1 - a * a))
+_unary("acos", np.arccos, None, lambda out, a: neg(rsqrt(1 - a * a)))
+_unary("atan", np.arctan, None, lambda out, a: reciprocal(a * a + 1))
+_unary("sinh", np.sinh, None, lambda out, a: cosh(a))
+_unary("cosh", np.cosh, None, lambda out, a: sinh(a))
+_unary("tanh", np.tanh, "Tanh", lambda out, a: 1 - out * out, uses_output=True)
+_unary("asinh", np.arcsinh, None, lambda out, a: rsqrt(a * a + 1))
+_unary("acosh", np.arccosh, None, lambda out, a: rsqrt(a - 1) * rsqrt(a + 1) if a.dtype.kind == "c" else rsqrt(a * a - 1))
+_unary("atanh", np.arctanh, None, lambda out, a: reciprocal(1 - a * a))
+
+
+def _sigmoid(a):
+    if a.dtype.kind == "c":
+        return 1 / (1 + np.exp(-a))
+    return sp.expit(a)
+
+
+_unary("sigmoid", _sigmoid, "Sigmoid", lambda out, a: out * (1 - out), uses_output=True)
+_unary("erf", sp.erf, "Erf", lambda out, a: exp(neg(a * a)) * (2 / math.sqrt(math.pi)), dtypes=SINGLE)
+_unary("erfc", sp.erfc, None, lambda out, a: exp(neg(a * a)) * (-2 / math.sqrt(math.pi)))
+_unary("erfinv", sp.erfinv, None, lambda out, a: exp(out * out) * (math.sqrt(math.pi) / 2), uses_output=True)
+_define("relu", lambda a: np.maximum(a, np.zeros((), a.dtype)), lambda: primitive("ReLU"),
+        vjp=[lambda g, out, a: where(out > 0, g, constant(0, g.dtype))], dtypes=FLOATS, guard=_nonempty)
+_define("softplus", lambda a: _single_or_wide(lambda x: np.logaddexp(x, np.zeros((), x.dtype)))(a),
+        vjp=[lambda g, out, a: g * sigmoid(a)], uses_output=False)
+
+
+# ------------------------------------------------------------------------------------------------ two arguments
+def _binary(name, host, mindspore, da, db, dtypes=FLOATS, uses_output=False, guard=_nonempty):
+    """`da`, `db`: cotangent of each input before summing over broadcast axes, as f(g, out, a, b)."""
+    vjp = [lambda g, out, a, b: _like(da(g, out, a, b), a), lambda g, out, a, b: _like(db(g, out, a, b), b)]
+    kernel = None if mindspore is None else (lambda: primitive(mindspore))
+    return _define(name, host, kernel, vjp=vjp, dtypes=dtypes, guard=guard, uses_output=uses_output)
+
+
+def _add(a, b):
+    return np.add(a, b) if a.dtype.kind != "b" else np.logical_or(a, b)
+
+
+def _pow(a, b):
+    if a.dtype.kind in "iu":  # NumPy refuses negative integer powers; PyTorch truncates the real result
+        positive = np.power(a, np.maximum(b, 0)) if b.dtype.kind == "i" else np.power(a, b)
+        if b.dtype.kind == "i" and (b < 0).any():
+            small = np.where(a == 1, 1, np.where(a == -1, np.where(b % 2 == 0, 1, -1), 0)).astype(positive.dtype)
+            return np.where(b < 0, small, positive)
+        return positive
+    return np.power(a, b)
+
+
+def _pow_base(g, out, a, b):
+    zero = constant(0, b.dtype)
+    slope = b * pow(a, b - 1)
+    return where(equal(b, zero), zero, g * conj_of(slope))
+
+
+def _pow_exponent(g, out, a, b):
+    zero = constant(0, a.dtype)
+    if a.dtype.kind == "c":
+        flat = equal(a, zero)
+        return where(flat, zero, g * conj(out * log(where(flat, constant(1, a.dtype), a))))
+    flat = logical_and(equal(a, zero), greater_equal(b, zero))
+    return where(flat, zero, g * out * log(where(flat, constant(1, a.dtype), a)))
+
+
+def _shared(g, chosen, tie):
+    half = where(tie, g * 0.5, g)
+    return where(chosen, half, constant(0, g.dtype))
+
+
+_binary("add", _add, "Add", lambda g, out, a, b: g, lambda g, out, a, b: g)
+_binary("sub", np.subtract, "Sub", lambda g, out, a, b: g, lambda g, out, a, b: neg(g))
+_binary("mul", np.multiply, "Mul", lambda g, out, a, b: g * conj_of(b), lambda g, out, a, b: g * conj_of(a))
+_binary("div", np.true_divide, "RealDiv", lambda g, out, a, b: g / conj_of(b),
+        lambda g, out, a, b: neg(g) * conj_of((a / b) / b))
+_binary("pow", _pow, None, _pow_base, _pow_exponent, uses_output=True)
+_binary("maximum", np.maximum, None, lambda g, out, a, b: _shared(g, greater_equal(a, b), equal(a, b)),
+        lambda g, out, a, b: _shared(g, greater_equal(b, a), equal(a, b)))
+_binary("minimum", np.minimum, None, lambda g, out, a, b: _shared(g, less_equal(a, b), equal(a, b)),
+        lambda g, out, a, b: _shared(g, less_equal(b, a), equal(a, b)))
+_binary("fmax", np.fmax, None, lambda g, out, a, b: where(logical_or(greater_equal(a, b), isnan(b)), g, constant(0, g.dtype)),
+        lambda g, out, a, b: where(logical_or(greater_equal(a, b), isnan(b)), constant(0, g.dtype), g))
+_binary("fmin", np.fmin, None, lambda g, out, a, b: where(logical_or(less_equal(a, b), isnan(b)), g, constant(0, g.dtype)),
+        lambda g, out, a, b: where(logical_or(less_equal(a, b), isnan(b)), constant(0, g.dtype), g))
+_binary("atan2", np.arctan2, None, lambda g, out, a, b: g * (b / (a * a + b * b)),
+        lambda g, out, a, b: g * (neg(a) / (a * a + b * b)))
+
+
+def _remainder(a, b):
+    if a.dtype.kind in "iu":
+        return np.remainder(a, b)
+    r = np.fmod(a, b)
+    return np.where((r != 0) & ((r < 0) != (b < 0)), r + b, r).astype(a.dtype)
+
+
+_binary("remainder", _remainder, None, lambda g, out, a, b: g, lambda g, out, a, b: neg(g) * floor(a / b))
+_binary("fmod", np.fmod, None, lambda g, out, a, b: g, lambda g, out, a, b: neg(g) * trunc(a / b))
+_binary("copysign", np.copysign, None, lambda g, out, a, b: g * where(
+    equal(a, constant(0, a.dtype)), constant(0, a.dtype), out / a), lambda g, out, a, b: zeros_like(b), uses_output=True)
+_binary("hypot", np.hypot, None, lambda g, out, a, b: g * (a / out), lambda g, out, a, b: g * (b / out), uses_output=True)
+_binary("logaddexp", np.logaddexp, None, lambda g, out, a, b: g * exp(a - out), lambda g, out, a, b: g * exp(b - out),
+        uses_output=True)
+
+for _name, _host in {"greater": np.greater, "greater_equal": np.greater_equal, "less": np.less, "less_equal": np.less_equal,
+                     "equal": np.equal, "not_equal": np.not_equal, "logical_and": np.logical_and, "logical_or": np.logical_or,
+                     "logical_xor": np.logical_xor, "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or,
+                     "bitwise_xor": np.bitwise_xor, "floor_divide": np.floor_divide, "gcd": np.gcd, "lcm": np.lcm,
+                     "nextafter": np.nextafter, "logical_not": np.logical_not, "isnan": np.isnan, "isinf": np.isinf,
+                     "isfinite": np.isfinite, "signbit": np.signbit, "invert": np.invert}.items():
+    _define(_name, _host, differentiable=False)
+
+
+# ------------------------------------------------------------------------------------------------ choosing
+def _where_guard(condition, a, b):
+    return a.dtype in FLOATS and a.shape == b.shape == condition.shape and a.size > 0
+
+
+_define("where", lambda c, a, b: np.where(c, a, b), lambda: primitive("Select"),
+        vjp=[None, lambda g, out, c, a, b: _like(where(c, g, constant(0, g.dtype)), a),
+             lambda g, out, c, a, b: _like(where(c, constant(0, g.dtype), g), b)],
+        dtypes=frozenset([np.dtype(bool)]), guard=_where_guard, uses_output=False)
+_define("clip", lambda a, lo, hi: np.minimum(np.maximum(a, lo), hi),
+        vjp=[lambda g, out, a, lo, hi: where(logical_and(greater_equal(a, lo), less_equal(a, hi)), g, constant(0, g.dtype)),
+             lambda g, out, a, lo, hi: _like(where(less(a, lo), g, constant(0, g.dtype)), lo),
+             lambda g, out, a, lo, hi: _like(where(logical_and(greater(a, hi), greater_equal(a, lo)), g, constant(0, g.dtype)), hi)],
+        uses_output=False)
+
+__all__ = [*NAMES, "conj_of"]

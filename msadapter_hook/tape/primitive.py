@@ -1,0 +1,110 @@
+"""Primitive: the unit of computation and of recording. Every array in the product is computed by calling one."""
+
+from functools import lru_cache
+
+import numpy as np
+
+from msadapter_hook import backend
+
+from .recording import state
+from .value import Node, Value
+
+FLOATS = frozenset(np.dtype(t) for t in ("float32", "float64"))
+SINGLE = frozenset([np.dtype("float32")])
+
+
+class Primitive:
+    """A pure function of arrays with static attributes.
+
+    `host(*arrays, **attributes)` computes with NumPy; `mindspore(**attributes)` gives the callable on MindSpore tensors
+    that is recorded and replayed through `mindspore.grad`; at least one of them is there. `dtypes`: the dtypes for which
+    MindSpore's kernel and its gradient are right. `guard(*values, **attributes)`: further condition for MindSpore's kernel.
+    `eager`: MindSpore's kernel also where nothing is recorded (it beats NumPy's).
+    `vjp`: one function per input, `f(cotangent, output, *inputs, **attributes) -> Value`, written with primitives, so it
+    can be differentiated again; or `joint_vjp(cotangents, outputs, needs, *inputs, **attributes) -> list` for several at
+    once. `outputs`: how many (None: decided by what the kernel gives, a tuple).
+    """
+
+    def __init__(self, name, host=None, mindspore=None, *, vjp=None, joint_vjp=None, dtypes=SINGLE, guard=None,
+                 eager=False, outputs=1, differentiable=True, uses_output=True):
+        self.name = name
+        self.host = host
+        self.vjp = vjp
+        self.joint_vjp = joint_vjp
+        self.dtypes = dtypes
+        self.guard = guard
+        self.eager = eager
+        self.outputs = outputs
+        self.uses_output = uses_output
+        self.differentiable = differentiable and (vjp is not None or joint_vjp is not None)
+        self.mindspore = mindspore
+        if mindspore is not None:
+            self.bound = lru_cache(maxsize=2048)(mindspore)
+
+    def __repr__(self):
+        return f"<primitive {self.name}>"
+
+    def __call__(self, *inputs: Value, **attributes):
+        """Compute, and record where an input requires grad and grad mode is on. One Value, or a tuple of them."""
+        requires = False
+        if state.enabled and self.differentiable:
+            for v in inputs:
+                if v.requires_grad:
+                    requires = True
+                    break
+        on_mindspore = self.mindspore is not None and (
+            (requires or self.eager or self.host is None)
+            and inputs[0].dtype in self.dtypes
+            and (self.guard is None or self.guard(*inputs, **attributes))
+        )
+        results = self.compute(inputs, attributes, on_mindspore)
+        if not requires:
+            if self.outputs == 1:
+                r = results[0]
+                return Value(r.shape, r.dtype, r) if not on_mindspore else _from_array(r)
+            return tuple([_from_array(r) if on_mindspore else Value(r.shape, r.dtype, r) for r in results])
+        node = Node(self, attributes, inputs, on_mindspore)
+        values = []
+        for i, r in enumerate(results):
+            v = _from_array(r) if on_mindspore else Value(r.shape, r.dtype, r)
+            v.node, v.index = node, i
+            v.requires_grad = v.dtype.kind in "fcV" or v.dtype.name == "bfloat16"
+            values.append(v)
+        node.bind(values)
+        return values[0] if self.outputs == 1 else tuple(values)
+
+    def compute(self, inputs, attributes, on_mindspore):
+        """The result arrays (a sequence) of one call, by MindSpore's kernel or NumPy's."""
+        if on_mindspore:
+            result = self.bound(**attributes)(*[v.array for v in inputs])
+            return result if type(result) is tuple else (result,)
+        if self.host is None:
+            raise NotImplementedError(
+                f"{self.name}: no kernel for {', '.join(str(v.dtype) for v in inputs)} on this device; "
+                "convert to float32 first")
+        with np.errstate(all="ignore"):
+            result = self.host(*[v.numpy for v in inputs], **attributes)
+        if self.outputs == 1:
+            return (result if type(result) is np.ndarray else np.asarray(result),)
+        return [r if type(r) is np.ndarray else np.asarray(r) for r in result]
+
+    def cotangents(self, node, grads, needs):
+        """Cotangents of the inputs of `node` (None where not needed or zero) from those of its outputs."""
+        if self.joint_vjp is not None:
+            outs = [node.output(i) for i in range(len(node.outputs))] if self.uses_output else None
+            return self.joint_vjp(grads, outs, needs, *node.inputs, **node.attributes)
+        grad = grads[0]
+        out = node.output(0) if self.uses_output else None
+        return [f(grad, out, *node.inputs, **node.attributes) if need and f is not None else None
+                for f, need in zip(self.vjp, needs)]
+
+
+_NUMPY_DTYPES = {}
+
+
+def _from_array(array):
+    dtype = array.dtype
+    known = _NUMPY_DTYPES.get(dtype)
+    if known is None:
+        known = _NUMPY_DTYPES[dtype] = backend.as_numpy(array).dtype
+    return Value(array.shape, known, None, array)

@@ -1,0 +1,50 @@
+"""Whether operations are recorded: the grad mode of the thread, as PyTorch keeps it."""
+
+import threading
+
+
+class _State(threading.local):
+    enabled = True
+    inference = False
+
+
+state = _State()
+
+
+def grad_enabled() -> bool:
+    """True while operations on values that require grad are recorded in this thread."""
+    return state.enabled
+
+
+def set_grad_enabled(mode: bool) -> bool:
+    """Switch recording in this thread; gives the mode before."""
+    before = state.enabled
+    state.enabled = mode
+    return before
+
+
+class _Mode:
+    """Context in which recording is on or off; re-entrant, restores what it found."""
+
+    __slots__ = ("_mode", "_before")
+
+    def __init__(self, mode):
+        self._mode = mode
+        self._before = []
+
+    def __enter__(self):
+        self._before.append(state.enabled)
+        state.enabled = self._mode
+
+    def __exit__(self, *exc):
+        state.enabled = self._before.pop()
+
+
+def no_grad():
+    """Context: nothing is recorded."""
+    return _Mode(False)
+
+
+def enable_grad():
+    """Context: operations are recorded."""
+    return _Mode(True)

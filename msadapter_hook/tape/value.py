@@ -1,0 +1,145 @@
+"""Value: an immutable array of the tape. Node: the primitive call that made it."""
+
+import itertools
+import weakref
+
+import numpy as np
+
+from msadapter_hook import backend
+
+_sequence = itertools.count(1)
+
+
+class Value:
+    """An immutable array: `shape`, `dtype` (NumPy's), the array itself as NumPy and as MindSpore tensor over the same
+    memory, each made on demand, and the `node` (with `index` among its outputs) that made it, where that matters.
+
+    `leaf`: the accumulator of a leaf that requires grad. `requires_grad`: a gradient flows through this value.
+    """
+
+    __slots__ = ("shape", "dtype", "node", "index", "requires_grad", "leaf", "_numpy", "_array", "__weakref__")
+
+    def __init__(self, shape, dtype, numpy=None, array=None, node=None, index=0, requires_grad=False, leaf=None):
+        self.shape = shape
+        self.dtype = dtype
+        self._numpy = numpy
+        self._array = array
+        self.node = node
+        self.index = index
+        self.requires_grad = requires_grad
+        self.leaf = leaf
+
+    @property
+    def array(self):
+        """The MindSpore tensor."""
+        if self._array is None:
+            self._array = backend.from_numpy(self.numpy)
+        return self._array
+
+    @property
+    def numpy(self) -> np.ndarray:
+        """The NumPy array; read only by agreement: a Value never changes."""
+        if self._numpy is None:
+            self._numpy = backend.as_numpy(self._array)
+        return self._numpy
+
+    @property
+    def ndim(self):
+        return len(self.shape)
+
+    @property
+    def size(self):
+        n = 1
+        for s in self.shape:
+            n *= s
+        return n
+
+    def detach(self) -> "Value":
+        """The same data without history."""
+        if not self.requires_grad:
+            return self
+        if self._numpy is None:  # a MindSpore tensor object is never shared by two inputs of a gradient
+            return Value(self.shape, self.dtype, self.numpy)
+        return Value(self.shape, self.dtype, self._numpy)
+
+    def as_leaf(self, leaf) -> "Value":
+        """The same data as a leaf that requires grad."""
+        return Value(self.shape, self.dtype, self.numpy, requires_grad=True, leaf=leaf)
+
+    def __repr__(self):
+        made = self.node.primitive.name if self.node is not None else "data"
+        return f"Value({self.dtype}{list(self.shape)} from {made}{', requires_grad' if self.requires_grad else ''})"
+
+
+class Node:
+    """One recorded primitive call. Its outputs are held weakly: the values keep their node, not the reverse.
+
+    `operator` names the gradient as users see it; `saved` are (counter, version, size, dtype) of tensors that must be
+    unchanged when the gradient is taken; `taps` watch single outputs, by index (hooks, retained gradients); `hooks` and
+    `prehooks` watch the whole node.
+    """
+
+    __slots__ = ("primitive", "attributes", "inputs", "outputs", "replayable", "sequence", "operator", "saved",
+                 "taps", "hooks", "prehooks", "public", "metadata", "specs", "freed", "__weakref__")
+
+    def __init__(self, primitive, attributes, inputs, replayable):
+        self.primitive = primitive
+        self.attributes = attributes
+        self.inputs = inputs
+        self.outputs = ()
+        self.replayable = replayable
+        self.sequence = next(_sequence)
+        self.operator = None
+        self.saved = None
+        self.taps = None
+        self.hooks = None
+        self.prehooks = None
+        self.public = None
+        self.metadata = None
+        self.specs = ()
+        self.freed = False
+
+    def bind(self, outputs):
+        """Attach the outputs (a sequence of Values)."""
+        self.outputs = tuple(map(weakref.ref, outputs))
+        self.specs = tuple([(o.shape, o.dtype) for o in outputs])
+
+    def release(self):
+        """Let go of the data that the gradient needed; the shape of the graph stays."""
+        self.freed = True
+        self.inputs = tuple([Value(v.shape, v.dtype, None, None, v.node, v.index, v.requires_grad, v.leaf)
+                             for v in self.inputs])
+
+    def output(self, index: int) -> Value:
+        """Output `index` as a Value of this node; computed again if nothing holds it any more."""
+        found = self.outputs[index]()
+        if found is None:
+            again = self.primitive.compute(self.inputs, self.attributes, self.replayable)
+            shape, dtype = self.specs[index]
+            found = Value(shape, dtype, again[index], node=self, index=index, requires_grad=True)
+            refs = list(self.outputs)
+            refs[index] = weakref.ref(found)
+            self.outputs = tuple(refs)
+        return found
+
+
+def value_of(array: np.ndarray) -> Value:
+    """The Value of a NumPy array that nobody writes to any more."""
+    return Value(array.shape, array.dtype, array)
+
+
+_constants = {}
+
+
+def constant(number, dtype) -> Value:
+    """A zero-dim Value of a Python number; the common ones are kept."""
+    key = (number, dtype, type(number), str(number) if number == 0 else None)  # 0.0 and -0.0 are two constants
+    found = _constants.get(key)
+    if found is None:
+        with np.errstate(all="ignore"):
+            found = value_of(np.array(number).astype(dtype, copy=False))
+        if number == number:
+            if len(_constants) > 4096:
+                _constants.clear()
+            _constants[key] = found
+    return found

@@ -1,0 +1,443 @@
+"""Tensor: a thin handle on a storage, a geometry and a history. Operators are attached to it by `ops`."""
+
+import weakref
+
+import numpy as np
+
+from msadapter_hook import prims
+from msadapter_hook.tape import Value, enable_grad, no_grad, value_of
+from msadapter_hook.tape.recording import state
+
+from . import dtype as dtypes
+from . import geometry, view
+from .device import cpu
+from .geometry import Size, contiguous_stride
+from .leaf import Leaf
+from .storage import History, Storage, UntypedStorage, write_through
+
+DTYPE_OF = {t.numpy: t for t in dtypes.ALL if t is not dtypes.complex32}
+
+
+class TensorBase:
+    """State of a tensor. `_size`, `_stride`, `_offset`: its geometry in the storage; `_moves`: how it is read from the
+    base of its `_history`; `_value`, `_generation`: the value read last, and when."""
+
+    __slots__ = ("_history", "_size", "_stride", "_offset", "_moves", "_value", "_generation", "_dtype", "_leaf", "_extra",
+                 "__dict__", "__weakref__")
+
+    # -------------------------------------------------------------------------------------------- making
+    @classmethod
+    def _make(cls, value: Value, dtype=None, stride=None, device=None):
+        """A new tensor of this class over `value`, which becomes the base of a storage of its own."""
+        self = object.__new__(cls)
+        shape = value.shape
+        stride = stride or contiguous_stride(shape)
+        storage = Storage(value, shape, stride, device)
+        self._history = storage.root
+        self._size = Size(shape)
+        self._stride = stride
+        self._offset = 0
+        self._moves = ()
+        self._value = value
+        self._generation = 0
+        self._dtype = dtype or DTYPE_OF[value.dtype]
+        self._leaf = None
+        self._extra = None
+        return self
+
+    @classmethod
+    def _window(cls, history, moves, size, stride, offset, dtype):
+        """A tensor of this class over an existing history."""
+        self = object.__new__(cls)
+        self._history = history
+        self._size = Size(size)
+        self._stride = tuple(stride)
+        self._offset = offset
+        self._moves = moves
+        self._value = None
+        self._generation = -1
+        self._dtype = dtype
+        self._leaf = None
+        self._extra = None
+        return self
+
+    def _view(self, move, size, stride, offset=None, dtype=None):
+        """The view of this tensor that `move` shows; a plain Tensor."""
+        offset = self._offset if offset is None else offset
+        dtype = dtype or self._dtype
+        if not state.enabled and self._history.value.requires_grad:
+            history = self._alias_history(share_version=True)
+            return Tensor._window(history, (move,), size, stride, offset, dtype)
+        self._history.views = True
+        moves = self._moves + (move,) if move is not None else self._moves
+        return Tensor._window(self._history, moves, size, stride, offset, dtype)
+
+    def _alias_history(self, share_version, leaf=None):
+        """A new history that starts with this tensor's data."""
+        mine = self._history
+        mine.views = True
+        if mine.storage.buffer is not None:
+            with no_grad():
+                data = value_of(self.value.numpy.copy())
+        else:
+            data = self.value.detach()
+        if leaf is not None:
+            data = data.as_leaf(leaf)
+        return History(mine.storage, data, self._size, self._stride, self._offset, mine, self._moves,
+                       mine.version if share_version else None)
+
+    def _alias(self, cls=None, share_version=True, leaf=None):
+        """This tensor's data under a history of its own: what `detach()`, `.data` and Parameter give."""
+        history = self._alias_history(share_version, leaf)
+        made = (cls or Tensor)._window(history, (), self._size, self._stride, self._offset, self._dtype)
+        if leaf is not None:
+            made._leaf = leaf
+            leaf.tensor = weakref.ref(made)
+        return made
+
+    # -------------------------------------------------------------------------------------------- data
+    @property
+    def value(self) -> Value:
+        """The tensor's Value, read anew after the storage has changed."""
+        history = self._history
+        storage = history.storage
+        if storage.buffer is None:
+            if self._generation == storage.generation:
+                v = self._value
+                if v.requires_grad and not state.enabled:
+                    return v.detach()
+                return v
+            v = history.read()
+            for move in self._moves:
+                v = move.read(v)
+                if v.requires_grad and v.node.operator is None:
+                    v.node.operator = move.name
+            if state.enabled or not history.value.requires_grad:
+                self._value = v
+                self._generation = storage.generation
+            return v
+        v = history.read()
+        for move in self._moves:
+            v = move.read(v)
+        return v
+
+    def _write(self, new: Value):
+        """Make `new` (of this tensor's shape and dtype) the data, seen by every tensor on the storage."""
+        history = self._history
+        storage = history.storage
+        if storage.buffer is not None and new._numpy is not None and np.may_share_memory(new._numpy, storage.buffer):
+            new = Value(new.shape, new.dtype, new.numpy.copy(), None, new.node, new.index, new.requires_grad)
+        if self._moves:
+            base = history.read()
+            history.write(write_through(self._moves, base, new))
+            return
+        history.write(new)
+        if storage.buffer is None:
+            self._value = history.value
+            self._generation = storage.generation
+
+    @property
+    def _shared(self):
+        """The memory is visible from outside (NumPy, data_ptr)."""
+        return self._history.storage.buffer is not None
+
+    def _strided_numpy(self) -> np.ndarray:
+        """A NumPy array over the tensor's own memory, with its strides."""
+        flat = self._history.storage.export()
+        dtype = self._dtype.numpy
+        if flat.dtype != dtype:
+            flat = flat.view(np.uint8)
+            flat = flat[: flat.size // dtype.itemsize * dtype.itemsize].view(dtype)
+        return np.lib.stride_tricks.as_strided(
+            flat[self._offset:] if self._offset else flat, self._size, [s * dtype.itemsize for s in self._stride])
+
+    # -------------------------------------------------------------------------------------------- autograd state
+    @property
+    def requires_grad(self) -> bool:
+        """Whether a gradient is computed for this tensor. Source: PyTorch, Tensor.requires_grad."""
+        if self._leaf is not None:
+            return True
+        history = self._history
+        if self._generation == history.storage.generation:
+            return self._value.requires_grad
+        if not history.value.requires_grad:
+            return False
+        if not self._moves:
+            return True
+        with enable_grad():  # a view that is out of date: what it shows decides
+            return self.value.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, mode):
+        self.requires_grad_(mode)
+
+    def requires_grad_(self, requires_grad=True):
+        """Start or stop computing gradients for this leaf, in place. Source: PyTorch, Tensor.requires_grad_."""
+        if not isinstance(requires_grad, bool):
+            raise RuntimeError("requires_grad must be a bool")
+        if requires_grad == self.requires_grad and (requires_grad is False or self._leaf is not None):
+            return self
+        if not self.is_leaf:
+            if requires_grad:
+                return self
+            raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed "
+                               "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().")
+        if requires_grad and not (self._dtype.is_floating_point or self._dtype.is_complex):
+            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+        history = self._history
+        if not requires_grad:
+            leaf, self._leaf = self._leaf, None
+            self._extra_state()["grad"] = leaf.grad
+            if history.value.leaf is leaf:
+                history.value = history.value.detach()
+                self._value = None
+                self._generation = -1
+            return self
+        leaf = Leaf(weakref.ref(self))
+        if self._extra is not None and self._extra.get("grad") is not None:
+            leaf.grad = self._extra.pop("grad")
+        if self._moves or history.views or history.value.requires_grad or history.storage.buffer is not None:
+            self._history = self._alias_history(share_version=True, leaf=leaf)
+            self._moves = ()
+        else:
+            history.value = history.read().as_leaf(leaf)
+        self._value = None
+        self._generation = -1
+        self._leaf = leaf
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """True for tensors made by the user, and for those that require no grad. Source: PyTorch, Tensor.is_leaf."""
+        return self._leaf is not None or not self.requires_grad
+
+    @property
+    def grad(self):
+        """The gradient gathered by backward, or None. Source: PyTorch, Tensor.grad."""
+        if self._leaf is not None:
+            return self._leaf.grad
+        return self._extra.get("grad") if self._extra is not None else None
+
+    @grad.setter
+    def grad(self, new):
+        if new is not None:
+            if not isinstance(new, Tensor):
+                raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(new).__name__}")
+            if new is self:
+                raise RuntimeError("can't assign Variable as its own grad")
+            if new._dtype is not self._dtype:
+                raise RuntimeError(f"assigned grad has data of a different type: expected {self._dtype.scalar_name} tensor, "
+                                   f"got {new._dtype.scalar_name}")
+            if new._size != self._size:
+                raise RuntimeError(f"assigned grad has data of a different size: expected {list(self._size)}, "
+                                   f"got {list(new._size)}")
+        if self._leaf is not None:
+            self._leaf.grad = new
+        elif new is not None or self._extra is not None:
+            self._extra_state()["grad"] = new
+
+    @grad.deleter
+    def grad(self):
+        self.grad = None
+
+    def _extra_state(self):
+        """Rarely used state (grad of a non-leaf, names, ...), a dictionary made at first use."""
+        if self._extra is None:
+            self._extra = {}
+        return self._extra
+
+    @property
+    def _version(self) -> int:
+        if self._extra is not None and self._extra.get("inference"):
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return self._history.version.count
+
+    @property
+    def data(self):
+        """The same data without history and with a version counter of its own. Source: PyTorch, Tensor.data."""
+        return self._alias(Tensor if type(self) is not Tensor else None, share_version=False)
+
+    @data.setter
+    def data(self, new):
+        """Let this tensor hold the data of `new`; its place in the graph stays."""
+        if not isinstance(new, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(new).__name__}")
+        leaf = self._leaf
+        version = self._history.version
+        if leaf is not None and not (new._dtype.is_floating_point or new._dtype.is_complex):
+            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+        old = self.value
+        self._history = new._alias_history(share_version=False, leaf=leaf)
+        self._history.version = version
+        if leaf is None and old.requires_grad:
+            from .storage import renew
+
+            self._history.value = renew(old, self._history.value)
+        self._moves = ()
+        self._size, self._stride, self._offset, self._dtype = new._size, new._stride, new._offset, new._dtype
+        self._value = None
+        self._generation = -1
+
+    def detach(self):
+        """The same data, cut from the graph; writes to either are seen by both. Source: PyTorch, Tensor.detach."""
+        return self._alias(Tensor, share_version=True)
+
+    # -------------------------------------------------------------------------------------------- geometry
+    @property
+    def shape(self):
+        return self._size
+
+    @property
+    def dtype(self):
+        return self._dtype
+
+    @property
+    def device(self):
+        return self._history.storage.device or cpu
+
+    @property
+    def ndim(self):
+        return len(self._size)
+
+    @property
+    def layout(self):
+        return dtypes.strided
+
+    def dim(self):
+        return len(self._size)
+
+    ndimension = dim
+
+    def size(self, dim=None):
+        if dim is None:
+            return self._size
+        return self._size[geometry.wrap_dim(dim, len(self._size), scalar=False)]
+
+    def stride(self, dim=None):
+        if dim is None:
+            return self._stride
+        return self._stride[geometry.wrap_dim(dim, len(self._size), scalar=False)]
+
+    def storage_offset(self):
+        return self._offset
+
+    def numel(self):
+        return self._size.numel()
+
+    nelement = numel
+
+    def element_size(self):
+        return self._dtype.itemsize
+
+    @property
+    def itemsize(self):
+        return self._dtype.itemsize
+
+    @property
+    def nbytes(self):
+        return self._size.numel() * self._dtype.itemsize
+
+    def is_contiguous(self, memory_format=dtypes.contiguous_format):
+        if memory_format is dtypes.contiguous_format or memory_format is dtypes.preserve_format:
+            return geometry.is_contiguous(self._size, self._stride)
+        rank = 4 if memory_format is dtypes.channels_last else 5
+        return len(self._size) == rank and geometry.is_channels_last(self._size, self._stride)
+
+    def untyped_storage(self):
+        return UntypedStorage(_storage=self._history.storage)
+
+    def data_ptr(self):
+        """The address of the first element; from now on the memory stays in place. Source: PyTorch, Tensor.data_ptr."""
+        if self._size.numel() == 0:
+            return 0
+        return self._history.storage.export().ctypes.data + self._offset * self._dtype.itemsize
+
+    def is_set_to(self, tensor):
+        return (self._history.storage is tensor._history.storage and self._size == tensor._size
+                and self._stride == tensor._stride and self._offset == tensor._offset)
+
+
+class Tensor(TensorBase):
+    """A multi-dimensional array whose computations are recorded on the tape. Source: PyTorch, torch.Tensor."""
+
+    __slots__ = ()
+    __module__ = "torch"
+
+
+def from_value(value: Value, dtype=None, stride=None) -> Tensor:
+    """A new tensor over a Value."""
+    return Tensor._make(value, dtype, stride)
+
+
+def from_array(array: np.ndarray, dtype=None) -> Tensor:
+    """A new tensor over a NumPy array that nobody else writes to."""
+    return Tensor._make(value_of(array), dtype)
+
+
+def share_array(array: np.ndarray) -> Tensor:
+    """A tensor over the memory of a NumPy array: writes on either side are seen on the other."""
+    dtype = dtypes.from_numpy_dtype(array.dtype)
+    if any(s < 0 for s in array.strides):
+        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are "
+                         "not currently supported. (You can probably work around this by making a copy of your array "
+                         " with array.copy().) ")
+    if any(s % array.itemsize for s in array.strides):
+        raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
+                         "reallocate the memory.")
+    if array.flags.c_contiguous:
+        flat = array.reshape(-1)
+        self = Tensor._make(value_of(array), dtype)
+        self._history.storage.buffer = flat
+        self._generation = -1
+        return self
+    stride = tuple([s // array.itemsize for s in array.strides])
+    length = 1 + sum((n - 1) * s for n, s in zip(array.shape, stride)) if array.size else 0
+    flat = np.lib.stride_tricks.as_strided(array, (length,), (array.itemsize,))
+    storage = Storage(value_of(flat), (length,), (1,))
+    storage.buffer = flat
+    move = view.AsStrided(array.shape, stride, 0, (length,), (1,))
+    storage.root.views = True
+    return Tensor._window(storage.root, (move,), array.shape, stride, 0, dtype)
+
+
+def from_storage(storage: UntypedStorage, dtype, size, stride, offset=0, requires_grad=False) -> Tensor:
+    """A tensor with this geometry (in elements of `dtype`) over an untyped storage.
+
+    RuntimeError where the geometry does not fit into the storage.
+    """
+    size, stride = tuple(size), tuple(stride)
+    length = storage.nbytes() // dtype.itemsize
+    last = offset + sum((n - 1) * s for n, s in zip(size, stride)) if 0 not in size else 0
+    if offset < 0 or min(stride, default=0) < 0 or (0 not in size and last >= length):
+        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "
+                           f"{dtype.itemsize} requiring a storage size of {(last + 1) * dtype.itemsize} are out of bounds for "
+                           f"storage of size {storage.nbytes()}")
+    inner = storage._storage
+    root = inner.root
+    root.views = True
+    moves = ()
+    if dtype.numpy != root.value.dtype:
+        if len(root.size) != 1:
+            moves += (view.Reshape((geometry.numel(root.size),)),)
+        usable = length * dtype.itemsize // root.value.dtype.itemsize
+        if usable != geometry.numel(root.size):
+            moves += (view.Slice((0,), (usable,), (1,)),)
+        moves += (view.Bits(dtype.numpy),)
+        base_size, base_stride = (length,), (1,)
+    else:
+        base_size, base_stride = root.size, root.stride
+    if not (offset == 0 and size == base_size and stride == base_stride):
+        moves += (view.AsStrided(size, stride, offset, base_size, base_stride),)
+    made = Tensor._window(root, moves, size, stride, offset, dtype)
+    return made.requires_grad_() if requires_grad else made
+
+
+def detached(tensor: Tensor) -> Value:
+    """The tensor's value without history."""
+    with no_grad():
+        return tensor.value
+
+
+def cast_value(value: Value, dtype) -> Value:
+    """The Value in the dtype (ours) asked for."""
+    return value if value.dtype == dtype.numpy else prims.cast(value, dtype=dtype.numpy)

@@ -1,0 +1,241 @@
+"""Storage and History: where a tensor's data lives, and whose gradient flows through it.
+
+A storage holds one value per *history*. The tensors of one history are a base and its views: a write through
+any of them is a recorded operation, so gradients follow. `detach()`, `.data` and a leaf made of a view start a history
+of their own over the same data: a write through one history reaches the others as data, not as gradient.
+"""
+
+import itertools
+
+import numpy as np
+
+from msadapter_hook import prims
+from msadapter_hook.tape import Value, no_grad, value_of
+from msadapter_hook.tape.recording import state
+
+from . import view
+from .geometry import numel
+
+_identity = itertools.count(1)
+
+
+class Version:
+    """The counter that in-place writes advance; shared by views and `detach()`, not by `.data`."""
+
+    __slots__ = ("count",)
+
+    def __init__(self):
+        self.count = 0
+
+
+class Storage:
+    """Data that tensors share.
+
+    `generation` advances with each write, and with it what tensors have cached is out of date. `raw`: the current data
+    in the coordinates of the root history, where a history other than the root wrote last. `buffer`: flat NumPy memory,
+    once it has been handed out or taken in; from then on writes land in that very memory.
+    """
+
+    __slots__ = ("root", "generation", "raw", "buffer", "identity", "device", "__weakref__")
+
+    def __init__(self, value: Value, size, stride, device=None):
+        self.generation = 0
+        self.raw = None
+        self.buffer = None
+        self.identity = 0
+        self.device = device
+        self.root = History(self, value, size, stride)
+
+    def data(self) -> Value:
+        """The current data without history, in root coordinates."""
+        if self.buffer is not None:
+            root = self.root
+            return value_of(view.from_flat_array(self.buffer, root.size, root.stride))
+        return self.raw if self.raw is not None else self.root.value.detach()
+
+    def export(self) -> np.ndarray:
+        """The flat memory of the storage; from now on every write is seen there, and writes there are seen."""
+        if self.buffer is None:
+            root = self.root
+            with no_grad():
+                flat = view.flat_memory(self.data(), root.size, root.stride)
+            self.buffer = np.array(flat.numpy, copy=True)
+            self.raw = None
+            self.generation += 1
+        return self.buffer
+
+    def written(self, history, value: Value):
+        """Take `value` as the data after a write through `history`."""
+        self.generation += 1
+        history.synced = self.generation
+        if history is self.root:
+            if self.buffer is None:
+                self.raw = None
+                return
+            data = value.detach()
+        else:
+            with no_grad():
+                data = history.to_root(value.detach())
+        if self.buffer is not None:
+            root = self.root
+            with no_grad():
+                np.copyto(self.buffer, view.flat_memory(data, root.size, root.stride).numpy)
+        else:
+            self.raw = data
+
+
+class History:
+    """One line of values over a storage: the value at `synced`, and the moves that lead here from the parent history."""
+
+    __slots__ = ("storage", "value", "synced", "size", "stride", "offset", "parent", "moves", "version", "views")
+
+    def __init__(self, storage, value, size, stride, offset=0, parent=None, moves=(), version=None):
+        self.storage = storage
+        self.value = value
+        self.synced = storage.generation
+        self.size = size
+        self.stride = stride
+        self.offset = offset
+        self.parent = parent
+        self.moves = moves
+        self.version = version or Version()
+        self.views = False
+
+    def read(self) -> Value:
+        """The value of the base of this history, up to date."""
+        storage = self.storage
+        value = self.value
+        if storage.buffer is not None:
+            return self._read_exported(value)
+        if self.synced != storage.generation:
+            with no_grad():
+                data = self.from_root(storage.data())
+            self.value = value = renew(value, data)
+            self.synced = storage.generation
+        return value
+
+    def _read_exported(self, value):
+        """Foreign writes leave no trace, so the buffer is the truth. What is recorded gets a copy of its own."""
+        with no_grad():
+            data = self.from_root(self.storage.data())
+        if not value.requires_grad:
+            if state.enabled:
+                return value_of(data.numpy.copy())
+            return data
+        if not state.enabled:
+            return data
+        if self.synced != self.storage.generation or not _same(value.numpy, data.numpy):
+            self.value = value = renew(value, value_of(data.numpy.copy()))
+            self.synced = self.storage.generation
+        return value
+
+    def from_root(self, data: Value) -> Value:
+        if self.parent is not None:
+            data = self.parent.from_root(data)
+            for move in self.moves:
+                data = move.read(data)
+        return data
+
+    def to_root(self, data: Value) -> Value:
+        if self.parent is None:
+            return data
+        base = self.parent.from_root(self.storage.data())
+        return self.parent.to_root(write_through(self.moves, base, data))
+
+    def write(self, value: Value):
+        """Replace the base value. Where nothing is recorded, an old history stays and only its data change."""
+        if not value.requires_grad and self.value.requires_grad and not state.enabled:
+            value = renew(self.value, value)
+        self.value = value
+        self.version.count += 1
+        self.storage.written(self, value)
+
+
+def renew(old: Value, data: Value) -> Value:
+    """`data` under the history of `old`."""
+    if not old.requires_grad:
+        return data
+    if old.leaf is not None:
+        return data.as_leaf(old.leaf)
+    before, state.enabled = state.enabled, True
+    try:
+        return prims.graft(old, data.detach())
+    finally:
+        state.enabled = before
+
+
+def write_through(moves, base: Value, new: Value) -> Value:
+    """The base with `new` in the place that `moves` show."""
+    bases = [base]
+    for move in moves[:-1]:
+        bases.append(move.read(bases[-1]))
+    for move, under in zip(reversed(moves), reversed(bases)):
+        new = move.write(under, new)
+    return new
+
+
+def _same(a, b):
+    return a is b or np.array_equal(a.view(np.uint8) if a.flags.c_contiguous and a.ndim else a,
+                                    b.view(np.uint8) if b.flags.c_contiguous and b.ndim else b)
+
+
+class UntypedStorage:
+    """The bytes under one or more tensors. Source: PyTorch, torch.UntypedStorage.
+
+    Shares memory with the tensors it was taken from; `numpy_bytes()` is that memory as a uint8 array.
+    """
+
+    __module__ = "torch.storage"
+
+    def __init__(self, size=0, *, device=None, _storage=None):
+        if _storage is None:
+            flat = value_of(np.zeros(int(size), np.uint8))
+            _storage = Storage(flat, (flat.size,), (1,))
+        self._storage = _storage
+
+    @classmethod
+    def from_numpy_bytes(cls, data: np.ndarray) -> "UntypedStorage":
+        """A storage over the memory of a flat uint8 array."""
+        storage = Storage(value_of(data), (data.size,), (1,))
+        storage.buffer = data
+        return cls(_storage=storage)
+
+    def numpy_bytes(self) -> np.ndarray:
+        flat = self._storage.export()
+        return flat.view(np.uint8) if flat.size else np.empty(0, np.uint8)
+
+    def data_ptr(self) -> int:
+        return self._storage.export().ctypes.data if self.nbytes() else 0
+
+    def nbytes(self) -> int:
+        root = self._storage.root
+        return numel(root.size) * root.value.dtype.itemsize
+
+    def size(self) -> int:
+        return self.nbytes()
+
+    def __len__(self):
+        return self.nbytes()
+
+    @property
+    def device(self):
+        from .device import cpu
+
+        return self._storage.device or cpu
+
+    def __getitem__(self, item):
+        found = self.numpy_bytes()[item]
+        return int(found) if not isinstance(item, slice) else UntypedStorage.from_numpy_bytes(found)
+
+    def __setitem__(self, item, value):
+        self.numpy_bytes()[item] = value
+        self._storage.generation += 1
+
+    def tolist(self):
+        return self.numpy_bytes().tolist()
+
+    def __eq__(self, other):
+        return isinstance(other, UntypedStorage) and other._storage is self._storage
+
+    def __hash__(self):
+        return id(self._storage)
