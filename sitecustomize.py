@@ -1,4 +1,7 @@
-"""Start-up: switch msadapter_hook on where the environment asks for it, then run the sitecustomize that is shadowed."""
+"""Start-up: switch msadapter_hook on where the environment asks for it, then run the sitecustomize that is shadowed.
+
+PYTEST_DONT_REWRITE (a plugin's files are rewritten by pytest, which would warn that this one is loaded already)
+"""
 
 import os
 import sys

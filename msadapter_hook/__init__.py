@@ -2,6 +2,8 @@
 
 Importing this package changes nothing and is cheap: neither mindspore, numpy nor torch is imported. The hook is
 switched on by `install()`, by `python -m msadapter_hook`, by the environment (settings.py), by `pytest --msadapter`.
+
+PYTEST_DONT_REWRITE (pytest would warn where the hook is on before it starts)
 """
 
 from msadapter_hook.version import __version__
