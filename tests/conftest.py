@@ -30,7 +30,7 @@ class Python:
     variables: tuple = ()
 
     def __call__(self, *arguments, cwd=None, input=None, timeout=120, **variables):
-        """Run it to the end; gives the finished process with text output. Status and output are the caller's to judge."""
+        """Run it to the end; gives the finished process, with its output as text, for the caller to judge."""
         return subprocess.run(
             [self.executable, *map(str, arguments)],
             cwd=cwd,

@@ -101,7 +101,8 @@ def small_tree(write):
         return (
             "import sys, pathlib, msadapter_hook\n"
             "from msadapter_hook.hook.finder import Root\n"
-            f"tree = Root('torch', pathlib.Path({str(folder / 'served')!r}), 'torch', '2.13.0+mindspore2.10', 'small tree')\n"
+            f"folder = pathlib.Path({str(folder / 'served')!r})\n"
+            "tree = Root('torch', folder, 'torch', '2.13.0+mindspore2.10', 'small tree')\n"
             f"handle = msadapter_hook.install(roots=[tree], **{arguments!r})\n"
         )
 

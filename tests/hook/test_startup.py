@@ -36,7 +36,8 @@ def test_a_meaningless_value_is_one_line_and_python_goes_on(installed):
 
 
 def test_without_the_variable_nothing_of_the_package_is_imported(installed):
-    code = "import sys; print([n for n in sys.modules if n.startswith(('msadapter', 'numpy', 'mindspore', 'importlib.util'))])"
+    unwanted = "msadapter", "numpy", "mindspore", "importlib.util"
+    code = f"import sys; print([n for n in sys.modules if n.startswith({unwanted})])"
     assert installed.output("-c", code) == "[]\n"
 
 
@@ -105,7 +106,8 @@ if __name__ == "__main__":
         process.start()
         print(method, *queue.get(timeout=60))
         process.join()
-    print("subprocess", subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, cwd="/").stdout.strip())
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, cwd="/")
+    print("subprocess", done.stdout.strip())
 """
 INHERITED = [f"{kind} True {{tape}}" for kind in ("spawn", "forkserver", "fork", "subprocess")]
 
@@ -127,7 +129,8 @@ def test_children_inherit_from_install(checkout, write, project_root):
 
 
 def test_bootstrap_puts_nothing_before_the_childs_own_modules(checkout, tmp_path):
-    child = "import sys, msadapter_hook; print([p for p in sys.path if p and p != sys.argv[1]].index(sys.argv[2]), len(sys.path))"
+    child = "import sys, msadapter_hook; folders = [p for p in sys.path if p and p != sys.argv[1]]; "
+    child += "print(folders.index(sys.argv[2]), len(sys.path))"
     code = (
         "import msadapter_hook.hook.session as s, subprocess, sys, os\n"
         "os.environ['PYTHONPATH'] = str(s.BOOTSTRAP)\n"  # without the checkout, which this test's interpreter got by it
@@ -139,7 +142,8 @@ def test_bootstrap_puts_nothing_before_the_childs_own_modules(checkout, tmp_path
 
 def test_start_up_costs_less_than_a_millisecond(installed):
     code = (
-        "import time, runpy, sys\npath = next(p for p in sys.path if p.endswith('site-packages')) + '/sitecustomize.py'\n"
+        "import time, sys\n"
+        "path = next(p for p in sys.path if p.endswith('site-packages')) + '/sitecustomize.py'\n"
         "import sitecustomize; assert sitecustomize.__file__ == path, sitecustomize.__file__\n"
         "source = open(path).read(); code = compile(source, path, 'exec')\n"
         "lines = [l for l in open(path.replace('sitecustomize.py', 'msadapter_hook_startup.pth'))]\n"

@@ -72,7 +72,8 @@ def test_paused(installed, small_tree):
         "import builtins; plain = builtins.__import__\nimport torch as ours, asking, threading\n"
         "with msadapter_hook.paused():\n"
         "    import torch; print(torch.__version__, asking.function(), asking.submodule())\n"
-        "    seen = []; t = threading.Thread(target=lambda: seen.append(asking.statement())); t.start(); t.join(); print(seen)\n"
+        "    seen = []; t = threading.Thread(target=lambda: seen.append(asking.statement()))\n"
+        "    t.start(); t.join(); print(seen)\n"
         "    with msadapter_hook.paused(): print(asking.statement())\n"
         "import torch; print(torch is ours, asking.statement(), builtins.__import__ is plain)\n"
         "handle.uninstall()\n"
@@ -94,7 +95,8 @@ def test_filter_can_be_changed_and_comes_back(installed, small_tree):
         "with msadapter_hook.install(block={'asking'}): print(asking.statement())\n"
         "print(asking.statement())\n"
         "for arguments in ({'only': 'asking'}, {'only': {'a'}, 'block': {'b'}}):\n"
-        "    try: msadapter_hook.install(**arguments)\n    except (TypeError, ValueError) as e: print(type(e).__name__)\n"
+        "    try: msadapter_hook.install(**arguments)\n"
+        "    except (TypeError, ValueError) as e: print(type(e).__name__)\n"
         "print(asking.statement())\n"
     )
     assert asked(installed, small_tree, lines) == [OURS, OTHER, OURS, "TypeError", "ValueError", OURS]
