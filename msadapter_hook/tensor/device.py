@@ -13,7 +13,10 @@ _EXTRA_TYPES = ("npu",)
 _KNOWN = frozenset(DEVICE_TYPES + _EXTRA_TYPES)
 _STRING = re.compile(r"([A-Za-z_]+)(?::(0|[1-9][0-9]*))?")
 
-_SIGNATURES = "device() received an invalid combination of arguments - got {got}, but expected one of:\n{why} * (str type, int index = -1)\n"
+_SIGNATURES = (
+    "device() received an invalid combination of arguments - got {got}, but expected one of:\n{why}"
+    " * (str type, int index = -1)\n"
+)
 
 
 class _Overrides(threading.local):
@@ -43,9 +46,9 @@ def _type_name(value, elements=False):
     name = type(value).__name__
     if elements and isinstance(value, (list, tuple)):
         inner = ", ".join(type(v).__name__ for v in value)
-        return f"{name} of ({inner},)" if isinstance(value, tuple) and len(value) == 1 else (
-            f"{name} of ({inner})" if isinstance(value, tuple) else f"{name} of [{inner}]"
-        )
+        if isinstance(value, list):
+            return f"{name} of [{inner}]"
+        return f"{name} of ({inner},)" if len(value) == 1 else f"{name} of ({inner})"
     return name
 
 
@@ -123,7 +126,8 @@ class device:
     __le__ = __gt__ = __ge__ = __lt__
 
     def __repr__(self):
-        return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+        index = "" if self.index is None else f", index={self.index}"
+        return f"device(type='{self.type}'{index})"
 
     def __str__(self):
         return self.type if self.index is None else f"{self.type}:{self.index}"
@@ -163,7 +167,7 @@ def _interned(kind, index):
 
 def _from_pair(args, kwargs):
     """device(type, index=None) in any spelling."""
-    if len(args) > 2 or not (args or "type" in kwargs) or set(kwargs) - {"type", "index"} or (args and "type" in kwargs):
+    if len(args) > 2 or bool(args) == ("type" in kwargs) or set(kwargs) - {"type", "index"}:
         raise _wrong_arguments(args, kwargs)
     kind = args[0] if args else kwargs["type"]
     index = args[1] if len(args) == 2 else kwargs.get("index")

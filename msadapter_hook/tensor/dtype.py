@@ -1,4 +1,4 @@
-"""Data types: the `dtype` singletons, their NumPy counterparts, promotion, casting, finfo/iinfo, layouts and memory formats.
+"""Data types: the `dtype` singletons, their NumPy counterparts, promotion, casting, limits, layouts, memory formats.
 Pure tables over NumPy; nothing here knows of tensors beyond `.dtype` and `.dim()`."""
 
 import math
@@ -60,7 +60,7 @@ def _make(cls, **fields):
 class dtype(_Singleton):
     """The type of a tensor's elements.
 
-    Public as in PyTorch: `itemsize`, `is_floating_point`, `is_complex`, `is_signed`, `abbr`, `to_real()`, `to_complex()`.
+    As in PyTorch: `itemsize`, `is_floating_point`, `is_complex`, `is_signed`, `abbr`, `to_real()`, `to_complex()`.
     Beyond it: `numpy` (the np.dtype of the stored array), `category`, `scalar_name` (as in PyTorch's error texts).
     Source: PyTorch, torch.dtype.
     """
@@ -191,7 +191,8 @@ def from_numpy_dtype(dt):
         )
     raise TypeError(
         f"can't convert np.ndarray of type {dt.type.__module__}.{dt.type.__name__}. The only supported types are: "
-        "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
+        "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, "
+        "and bool."
     )
 
 
@@ -276,7 +277,8 @@ def promote_types(type1, type2):
         for position, (name, t) in enumerate((("type1", type1), ("type2", type2)), 1):
             if not isinstance(t, dtype):
                 raise TypeError(
-                    f"promote_types(): argument '{name}' (position {position}) must be torch.dtype, not {type(t).__name__}"
+                    f"promote_types(): argument '{name}' (position {position}) must be torch.dtype, "
+                    f"not {type(t).__name__}"
                 ) from None
         raise
     if found is None:
@@ -288,7 +290,9 @@ def promote_types(type1, type2):
 
 
 def can_cast(from_, to):
-    """Whether a result of type `from_` may be written into `to`: never down a category. Source: PyTorch, torch.can_cast."""
+    """Whether a result of type `from_` may be written into `to`: never down a category.
+
+    Source: PyTorch, torch.can_cast."""
     if from_.is_complex:
         return to.is_complex
     if from_.is_floating_point:
@@ -326,6 +330,8 @@ def _combine(higher, lower):
         return higher
     if higher.category == FLOATING:
         return higher.to_complex() if lower.category == COMPLEX else higher
+    if lower.category == COMPLEX:
+        return lower  # also beside uint16 and its like, for which promote_types refuses
     if higher.category == BOOL or lower.category >= FLOATING:
         return promote_types(higher, lower)
     return higher
@@ -411,7 +417,9 @@ class finfo(_Info):
             raise TypeError(f"finfo(): argument 'type' (position 1) must be torch.dtype, not {t.__class__.__name__}")
         t = t.to_real()
         if t not in _FLOATS:
-            raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
+            raise TypeError(
+                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
+            )
         precision, exponent, largest = _FLOATS[t]
         tiny = math.ldexp(1.0, exponent)
         self._set(
@@ -468,11 +476,9 @@ class memory_format(_Singleton):
     __new__, __init_subclass__ = _closed("memory_format")
 
 
-LAYOUTS = {
-    n: _make(layout, _name=n) for n in ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
-}
-MEMORY_FORMATS = {
-    n: _make(memory_format, _name=n) for n in ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
-}
+_LAYOUTS = ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
+LAYOUTS = {n: _make(layout, _name=n) for n in _LAYOUTS}
+_FORMATS = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
+MEMORY_FORMATS = {n: _make(memory_format, _name=n) for n in _FORMATS}
 strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, jagged = LAYOUTS.values()
 contiguous_format, preserve_format, channels_last, channels_last_3d = MEMORY_FORMATS.values()

@@ -139,7 +139,8 @@ class Generator:
     def _from_bytes(self, data):
         if len(data) != STATE_BYTES:
             raise RuntimeError(
-                f"Expected a CPUGeneratorImplState of size {STATE_BYTES} but found the input RNG state size to be {len(data)}"
+                f"Expected a CPUGeneratorImplState of size {STATE_BYTES} but found the input RNG state size to be "
+                f"{len(data)}"
             )
         seed, left, seeded, following = _HEAD.unpack_from(data)
         if not seeded or not 0 < left <= _WORDS or following > _WORDS:

@@ -9,7 +9,7 @@ F32, F64 = np.float32, np.float64
 _BLOCKS = 1024  # a chunk: 8,192 radii and as many angles, 64 KB a double buffer
 
 # The classic single-precision approximations of Cephes (logf, sinf, cosf). PyTorch's kernel evaluates the polynomials
-# with fused multiply-adds; in double a product of two floats is exact, so multiply, add and one rounding gives the same.
+# with fused multiply-adds; in double a product of two floats is exact, so multiply, add and one rounding do the same.
 _LOG = [F64(F32(c)) for c in (
     -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1,
     -2.4999993993e-1, 3.3333331174e-1,

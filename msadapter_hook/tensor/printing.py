@@ -33,7 +33,7 @@ _PROFILES = {
 def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None):
     """Set how tensors print: a profile ("default", "short", "full") first, then what is given.
 
-    `sci_mode` None means that each tensor decides; it is reset by every call. Source: PyTorch, torch.set_printoptions."""
+    `sci_mode` None means that each tensor decides; every call resets it. Source: PyTorch, torch.set_printoptions."""
     chosen = dict(_PROFILES.get(profile, {}))
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     chosen.update((name, value) for name, value in given.items() if value is not None)
@@ -100,7 +100,7 @@ class _ComplexFormatter:
     """Real and imaginary parts, each in its own way."""
 
     def __init__(self, values):
-        self.real, self.imag = _Formatter(np.ascontiguousarray(values.real)), _Formatter(np.ascontiguousarray(values.imag))
+        self.real, self.imag = _Formatter(values.real), _Formatter(values.imag)
         self.width = self.real.width + self.imag.width + 1
 
     def format(self, value):

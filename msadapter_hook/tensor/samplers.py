@@ -21,7 +21,7 @@ def _kind(array, kernel, low=False):
 
 
 def _poisson_one(g, rate):
-    """A Poisson count: products of uniforms below a rate of 10, Hörmann's transformed rejection (PTRS) from there on."""
+    """A Poisson count: products of uniforms below a rate of 10, Hörmann's rejection (PTRS) from there on."""
     if rate == 0:
         return 0
     uniform = g.draw53
@@ -98,7 +98,8 @@ def _gamma_one(g, alpha, real):
 
 def _gammas(g, alpha, real=np.float64):
     """Gamma values in float64. A shape that is not positive has no distribution and gives 0, with nothing drawn."""
-    return np.array([_gamma_one(g, a, real) if a > 0 else 0.0 for a in alpha.ravel().astype(float).tolist()], np.float64)
+    shapes = alpha.ravel().astype(float).tolist()
+    return np.array([_gamma_one(g, a, real) if a > 0 else 0.0 for a in shapes], np.float64)
 
 
 def standard_gamma(g, alpha):
@@ -107,11 +108,14 @@ def standard_gamma(g, alpha):
     Source: PyTorch, torch._standard_gamma."""
     alpha = np.asarray(alpha)
     kind = _kind(alpha, "gamma_cpu")
-    return np.maximum(_gammas(g, alpha, np.float64 if kind is dt.float64 else np.float32), dt.finfo(kind).tiny).astype(alpha.dtype).reshape(alpha.shape)
+    values = _gammas(g, alpha, alpha.dtype.type).reshape(alpha.shape)
+    return np.maximum(values, dt.finfo(kind).tiny).astype(alpha.dtype)
 
 
 def sample_dirichlet(g, alpha):
-    """A point of the simplex for each row (last dimension) of `alpha`, in its type. Source: PyTorch, Dirichlet.sample."""
+    """A point of the simplex for each row (last dimension) of `alpha`, in its type.
+
+    Source: PyTorch, torch._sample_dirichlet."""
     alpha = np.asarray(alpha)
     kind = _kind(alpha, "dirichlet")
     values = _gammas(g, alpha).reshape(alpha.shape)

@@ -335,9 +335,16 @@ def bernoulli_t(g, p):
     return u.reshape(p.shape) < wide
 
 
+# The names that C++ prints for types, where they differ from those in _CPP
+_CPP_LONG = {
+    dt.int64: "long int", dt.int16: "short int", dt.complex64: "c10::complex<float>",
+    dt.complex128: "c10::complex<double>",
+}
+
+
 def _require_floating(t, name, cpp=False):
     if t.category != dt.FLOATING:
-        what = {dt.int64: "long int", dt.int32: "int", dt.int16: "short int"}.get(t, _CPP.get(t)) if cpp else t.scalar_name
+        what = _CPP_LONG.get(t) or _CPP.get(t, t.scalar_name) if cpp else t.scalar_name
         raise RuntimeError(
             f"{name} distribution is a continuous probability distribution. dtype must be a floating point but you "
             f"specified {what}"
@@ -383,7 +390,8 @@ def multinomial(g, weights, k, replacement=False):
     """`k` indices per row of `weights` (1 or 2 dimensions, floating), int64.
 
     Without replacement, or for one index: the largest of weight / Exp(1), as many draws as there are weights. Otherwise
-    a 53-bit uniform each, searched in the running sum. RuntimeError as PyTorch's. Source: PyTorch, torch.multinomial."""
+    a 53-bit uniform each, searched in the running sum. RuntimeError for weights without a distribution.
+    Source: PyTorch, torch.multinomial."""
     weights = np.asarray(weights)
     kind = dt.from_numpy_dtype(weights.dtype)
     if kind.category != dt.FLOATING:

@@ -1,5 +1,5 @@
 """Record how real PyTorch prints: `python tests/record/printing.py` with an interpreter that has torch.
-A case: options, default dtype, dtype, shape, values (a list, or "ramp" for start, step, divisor), how it is presented, text."""
+A case: options, default dtype, dtype, shape, values (a list, or "ramp", start, step, divisor), presentation, text."""
 
 import json
 import math
@@ -14,10 +14,12 @@ OUT = pathlib.Path(__file__).parents[1] / "goldens" / "printing.json"
 FLOATS = ["float32", "float32", "float64", "float16", "bfloat16"]
 INTS = ["int64", "int64", "int32", "int16", "int8", "uint8", "uint16", "bool"]
 COMPLEX = ["complex64", "complex128"]
-SPECIAL = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1e-40, 1e30, 3.0, -1.5, 999.5, 0.5, 99999999.0, 100000001.0, 1e-4, 0.9999e-4]
-OPTIONS = [{}, {}, {}, {}, {"precision": 2}, {"precision": 0}, {"precision": 7}, {"sci_mode": True}, {"sci_mode": False},
-           {"linewidth": 40}, {"linewidth": 120}, {"threshold": 5}, {"threshold": 5, "edgeitems": 1},
-           {"threshold": 2, "edgeitems": 2}, {"threshold": 3, "edgeitems": 0}, {"profile": "short"}, {"profile": "full"}]
+SPECIAL = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1e-40, 1e30, 3.0, -1.5, 999.5, 0.5, 99999999.0, 100000001.0,
+           1e-4, 0.9999e-4]
+OPTIONS = [{}, {}, {}, {}, {"precision": 2}, {"precision": 0}, {"precision": 7}, {"sci_mode": True},
+           {"sci_mode": False}, {"linewidth": 40}, {"linewidth": 120}, {"threshold": 5},
+           {"threshold": 5, "edgeitems": 1}, {"threshold": 2, "edgeitems": 2}, {"threshold": 3, "edgeitems": 0},
+           {"profile": "short"}, {"profile": "full"}]
 
 
 def number(r, dtype):
@@ -74,7 +76,7 @@ def show(x, how):
 def main():
     r = random.Random(20)
     rows = []
-    for i in range(520):
+    for _ in range(520):
         options = r.choice(OPTIONS)
         default = r.choice(["float32"] * 8 + ["float64", "float16"])
         dtype = r.choice(r.choice([FLOATS, FLOATS, FLOATS, INTS, COMPLEX]))

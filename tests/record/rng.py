@@ -1,5 +1,5 @@
 """Record what real PyTorch's CPU generator draws: `python tests/record/rng.py` with an interpreter that has torch.
-Each case: a seed, an operation with its arguments, a checksum of all bytes, the ends of the values, the draw that follows."""
+Each case: a seed, an operation with its arguments, a checksum of all bytes, the ends of the values, the next draw."""
 
 import json
 import pathlib
@@ -45,9 +45,11 @@ def cases():
         yield "random_", {"low": 1}, 999, d, lambda n, t: empty(n, t).random_(1, None)
     yield "random_", {"high": 100}, 50, "float32", lambda n, t: empty(n, t).random_(100)
     yield "random_", {"low": -(2**63)}, 50, "int64", lambda n, t: empty(n, t).random_(-(2**63), None)
-    for low, high in ((0, 10), (-3, 4), (0, (1 << 28) - 1), (0, 1 << 28), (-5, 2**31), (0, 2**33), (-(2**62), 2**62), (-(2**63), 2**63 - 1)):
+    ranges = [(0, 10), (-3, 4), (0, (1 << 28) - 1), (0, 1 << 28), (-5, 2**31), (0, 2**33), (-(2**62), 2**62)]
+    for low, high in [*ranges, (-(2**63), 2**63 - 1)]:
         for n in (1, 30, 9001):
-            yield "randint", {"low": low, "high": high}, n, "int64", lambda n, t, a=low, b=high: torch.randint(a, b, (n,), dtype=t)
+            call = lambda n, t, a=low, b=high: torch.randint(a, b, (n,), dtype=t)  # noqa: E731
+            yield "randint", {"low": low, "high": high}, n, "int64", call
     for d in ("int8", "uint8", "int32", "float32", "uint16", "uint32", "uint64", "bool"):
         yield "randint", {"low": 0, "high": 2}, 77, d, lambda n, t: torch.randint(0, 2, (n,), dtype=t)
     for n in (0, 1, 2, 10, 500, 501, 70001):
@@ -63,14 +65,19 @@ def cases():
             call = lambda n, t, k=k, r=replacement: torch.multinomial(ramp(n, 13, 0.25, 1).to(t), k, r)  # noqa: E731
             yield "multinomial", a, 7, d, call
             yield "multinomial", a, 901, d, call
-            yield "multinomial_rows", a, 12, d, lambda n, t, k=k, r=replacement: torch.multinomial(ramp(n, 13, 0.25, 1).to(t).reshape(3, 4), k, r)
+            weights = lambda n, t: ramp(n, 13, 0.25, 1).to(t).reshape(3, 4)  # noqa: E731
+            call = lambda n, t, k=k, r=replacement, w=weights: torch.multinomial(w(n, t), k, r)  # noqa: E731
+            yield "multinomial_rows", a, 12, d, call
     for d in FLOATS:
         yield "poisson", {}, 400, d, lambda n, t: torch.poisson(ramp(n, 121, 0.5).to(t))
         if d in ("float32", "float64"):
             yield "standard_gamma", {}, 400, d, lambda n, t: torch._standard_gamma(ramp(n, 64, 0.125, 1).to(t))
-            yield "sample_dirichlet", {}, 400, d, lambda n, t: torch._sample_dirichlet(ramp(n, 64, 0.125, 1).to(t).reshape(-1, 4)).flatten()
+            rows = lambda n, t: ramp(n, 64, 0.125, 1).to(t).reshape(-1, 4)  # noqa: E731
+            yield "sample_dirichlet", {}, 400, d, lambda n, t, r=rows: torch._sample_dirichlet(r(n, t)).flatten()
             for most in (20.0, 500.0):
-                yield "binomial", {"most": most}, 400, d, lambda n, t, m=most: torch.binomial(ramp(n, 21, m / 20).to(t), ramp(n, 33, 1 / 32).to(t))
+                counts = lambda n, t, m=most: ramp(n, 21, m / 20).to(t)  # noqa: E731
+                call = lambda n, t, c=counts: torch.binomial(c(n, t), ramp(n, 33, 1 / 32).to(t))  # noqa: E731
+                yield "binomial", {"most": most}, 400, d, call
 
 
 def as_numpy(t):
@@ -98,14 +105,16 @@ def main():
             data = np.ascontiguousarray(as_numpy(value))
             rows.append([op, args, n, d, seed, zlib.crc32(data.tobytes()), ends(value), after])
     states = []
-    for seed, uniforms, normals in ((77, 0, 0), (77, 1, 0), (-5, 3, 1), (2**64 - 1, 5, 2), (0, 623, 0), (0, 624, 0), (0, 625, 1)):
+    histories = [(77, 0, 0), (77, 1, 0), (-5, 3, 1), (2**64 - 1, 5, 2), (0, 623, 0), (0, 624, 0), (0, 625, 1)]
+    for seed, uniforms, normals in histories:
         torch.manual_seed(seed)
         for _ in range(uniforms):
             torch.rand(1)
         for _ in range(normals):
             torch.randn(1)
         state = torch.get_rng_state().numpy()
-        states.append([seed, uniforms, normals, zlib.crc32(state.tobytes()), torch.randn(3).tolist(), torch.initial_seed()])
+        checksum = zlib.crc32(state.tobytes())
+        states.append([seed, uniforms, normals, checksum, torch.randn(3).tolist(), torch.initial_seed()])
     text = ",\n".join(json.dumps(r) for r in rows)
     more = ",\n".join(json.dumps(r) for r in states)
     OUT.write_text(f'{{"torch": "{torch.__version__}",\n"streams": [\n{text}\n],\n"states": [\n{more}\n]}}\n')
