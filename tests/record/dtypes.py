@@ -17,8 +17,8 @@ NAMES = (
 OTHER_NAMES = "short int long half float double chalf cfloat cdouble".split()
 DEVICES = [
     ["cpu"], ["cuda"], ["cuda:0"], ["cuda:7"], ["cuda", 1], ["cpu", 0], ["cpu:3"], ["meta"], ["meta:2"], ["mps"],
-    ["xpu:1"], ["privateuseone:1"], ["hpu"], ["xla:3"], ["mtia"], ["cuda", None], ["foo"], ["CPU"], [""], ["cuda:"], ["cuda:x"],
-    ["cuda:-1"], ["cuda:01"], ["cuda:1:2"], [":1"], ["cuda "], ["cuda:+1"], ["cuda:99999999999"], ["cuda:0", 1],
+    ["xpu:1"], ["privateuseone:1"], ["hpu"], ["xla:3"], ["mtia"], ["cuda", None], ["foo"], ["CPU"], [""],
+    ["cuda:"], ["cuda:x"], ["cuda:-1"], ["cuda:01"], ["cuda:1:2"], [":1"], ["cuda "], ["cuda:+1"], ["cuda:99999999999"], ["cuda:0", 1],
     ["cuda", -1], ["cuda", "1"], [1.5], [True], [None], [], ["cpu", 1, 2], [-1], [0], [["cpu"]], [["cpu", 1]],
     ["cuda", 1.5], ["cuda", True],
 ]
@@ -47,8 +47,8 @@ def operand(d, kind):
 def main():
     types = [getattr(torch, n) for n in NAMES]
     facts = {
-        n: [t.itemsize, t.is_floating_point, t.is_complex, t.is_signed, t.abbr, outcome(t.to_real), outcome(t.to_complex),
-            outcome(torch.finfo, t), outcome(torch.iinfo, t)]
+        n: [t.itemsize, t.is_floating_point, t.is_complex, t.is_signed, t.abbr, outcome(t.to_real),
+            outcome(t.to_complex), outcome(torch.finfo, t), outcome(torch.iinfo, t)]
         for n, t in zip(NAMES, types, strict=True)
     }
     same = {n: str(getattr(torch, n)) for n in OTHER_NAMES}
@@ -73,8 +73,8 @@ def main():
     torch.set_default_dtype(torch.float32)
     arrays = [
         [n, outcome(dtype_of, np.zeros(2, n))]
-        for n in ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-                  "bool", "complex64", "complex128", "longlong", "longdouble", "U3", "S3", "O",
+        for n in ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
+                  "uint64", "bool", "complex64", "complex128", "longlong", "longdouble", "U3", "S3", "O",
                   "datetime64[s]", ">f4", ">i2", "V4")
     ]
     devices = [[a, outcome(device_repr, *a), outcome(torch.device, *a)] for a in DEVICES]
