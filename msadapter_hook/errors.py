@@ -41,11 +41,3 @@ def missing_attribute(module, name, counted=True):
     return AttributeError(
         f"module {module!r} has no attribute {name!r} (msadapter_hook does not provide it)", name=name
     )
-
-
-def backward_disabled():
-    """RuntimeError of `Tensor.backward()` and `torch.autograd.grad` while the tape is off."""
-    return RuntimeError(
-        "backward() needs the tape, which is off: set ENABLE_BACKWARD=1 in the environment, or start the program with "
-        "`python -m msadapter_hook`. Without it, gradients come from mindspore.value_and_grad."
-    )

@@ -34,10 +34,10 @@ def _count(name, text):
 
 def _choice(*words):
     def parse(name, text):
-        word = text.strip().lower()
-        if word not in words:
-            raise SettingsError(f"{name}={text!r}: expected one of {', '.join(words)}")
-        return word
+        for word in words:
+            if text.strip().lower() == word.lower():
+                return word
+        raise SettingsError(f"{name}={text!r}: expected one of {', '.join(words)}")
 
     return parse
 
@@ -74,8 +74,14 @@ class Settings:
     device: str = _variable(
         "MSADAPTER_DEVICE",
         "auto",
-        _choice("auto", "cpu", "gpu", "ascend"),
+        _choice("auto", "CPU", "GPU", "Ascend"),
         "device of MindSpore; auto: the one it chooses",
+    )
+    synchronous: bool = _variable(
+        "MSADAPTER_SYNC",
+        True,
+        _switch,
+        "1: each primitive is finished when its call returns; 0: MindSpore's asynchronous mode, slower on few processors",
     )
     threads: int | None = _variable(
         "MSADAPTER_THREADS", None, _count, "threads of a CPU kernel; unset: one per processor"
