@@ -48,8 +48,8 @@ def test_defaults(environment):
 
 
 def test_values_are_read_and_cached(environment):
-    now = environment(ENABLE_BACKWARD="1", MSADAPTER_THREADS="3", MSADAPTER_DEVICE="Ascend", MSADAPTER_HOOK=" ")
-    assert (now.enable_backward, now.threads, now.device, now.hook) == (True, 3, "ascend", None)
+    now = environment(ENABLE_BACKWARD="1", MSADAPTER_THREADS="3", MSADAPTER_DEVICE="ascend", MSADAPTER_HOOK=" ")
+    assert (now.enable_backward, now.threads, now.device, now.hook) == (True, 3, "Ascend", None)
     assert settings.current() is now
     assert environment(ENABLE_BACKWARD="off") is settings.current() and not settings.current().enable_backward
 
