@@ -18,7 +18,8 @@ OTHER_NAMES = "short int long half float double chalf cfloat cdouble".split()
 DEVICES = [
     ["cpu"], ["cuda"], ["cuda:0"], ["cuda:7"], ["cuda", 1], ["cpu", 0], ["cpu:3"], ["meta"], ["meta:2"], ["mps"],
     ["xpu:1"], ["privateuseone:1"], ["hpu"], ["xla:3"], ["mtia"], ["cuda", None], ["foo"], ["CPU"], [""],
-    ["cuda:"], ["cuda:x"], ["cuda:-1"], ["cuda:01"], ["cuda:1:2"], [":1"], ["cuda "], ["cuda:+1"], ["cuda:99999999999"], ["cuda:0", 1],
+    ["cuda:"], ["cuda:x"], ["cuda:-1"], ["cuda:01"], ["cuda:1:2"], [":1"], ["cuda "], ["cuda:+1"], ["cuda:99999999999"],
+    ["cuda:0", 1],
     ["cuda", -1], ["cuda", "1"], [1.5], [True], [None], [], ["cpu", 1, 2], [-1], [0], [["cpu"]], [["cpu", 1]],
     ["cuda", 1.5], ["cuda", True],
 ]
