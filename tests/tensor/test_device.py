@@ -1,6 +1,7 @@
 """Devices against PyTorch's (tests/record/dtypes.py), and the block form."""
 
 import copy
+import importlib
 import json
 import pathlib
 import pickle
@@ -10,9 +11,9 @@ import types
 
 import pytest
 
-from msadapter_hook.tensor import device as dv
 from msadapter_hook.tensor.device import device
 
+dv = importlib.import_module("msadapter_hook.tensor.device")  # the module: the package gives its name to the class
 GOLDENS = json.loads((pathlib.Path(__file__).parents[1] / "goldens" / "dtypes.json").read_text())
 
 
@@ -29,7 +30,7 @@ def outcome(call):
         return [type(e).__name__, str(e)]
 
 
-@pytest.mark.parametrize(("args", "shown", "text"), GOLDENS["devices"], ids=str)
+@pytest.mark.parametrize(("args", "shown", "text"), GOLDENS["devices"], ids=lambda v: str(v) if v and v[0] != "ok" and len(str(v)) < 30 else "")
 def test_device_of_arguments(args, shown, text):
     assert outcome(lambda: repr(device(*args))) == shown
     assert outcome(lambda: device(*args)) == text
