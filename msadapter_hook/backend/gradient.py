@@ -12,13 +12,11 @@ class Gradient:
     one gradient per position. Source: MindSpore, `mindspore.grad` (its `GradOperation` with `sens_param`).
     """
 
-    __slots__ = ("_call", "_single")
+    __slots__ = ("_call",)
 
     def __init__(self, function, positions: tuple):
-        self._single = len(positions) == 1
-        where = positions[0] if self._single else positions
         operation = _composite.base._Grad(get_by_position=True, sens_param=True)
-        self._call = operation(function, None, where)
+        self._call = operation(function, None, positions)
 
     def __call__(self, inputs: tuple, cotangents: tuple) -> tuple:
         result = self._call(*inputs, cotangents)

@@ -21,9 +21,10 @@ def prepare() -> None:
     """
     chosen = settings.current()
     mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
-    if chosen.device:
+    if chosen.device != "auto":
         mindspore.set_device(chosen.device)
-    mindspore.runtime.launch_blocking()
+    if chosen.synchronous:
+        mindspore.runtime.launch_blocking()
     if chosen.threads:
         mindspore.runtime.dispatch_threads_num(1)
         mindspore.set_context(runtime_num_threads=chosen.threads)

@@ -10,7 +10,7 @@ from msadapter_hook.tensor import Tensor, dtypes, from_array, geometry, share_ar
 from msadapter_hook.tensor.device import current_device
 
 from .arguments import type_name
-from .registry import OPERATORS, composite, operator
+from .registry import composite
 
 _OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool requires_grad=False"
 _LIKE = _OPTIONS.replace("bool requires_grad", "MemoryFormat? memory_format=None, bool requires_grad")
@@ -272,22 +272,27 @@ def from_numpy(array):
     return share_array(array)
 
 
-@operator("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor")
-def _clone(self, memory_format=None):
-    return copy(self)
-
-
 copy = prims.host_call("copy", lambda a: a.copy(), vjp=[lambda g, out, a: g], uses_output=False)
 
 
-def clone(self, *, memory_format=None):
+@composite("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor")
+def clone(self, memory_format=None):
     """A copy with memory of its own; gradients flow through. Source: PyTorch, torch.clone."""
     value = copy(self.value)
     if value.requires_grad:
         value.node.operator = "CloneBackward0"
-    made = Tensor._make(value, self._dtype, like_geometry(self, memory_format))
-    return made
+    return Tensor._make(value, self._dtype, like_geometry(self, memory_format))
 
 
-OPERATORS["clone"].overloads[0].body = clone
-OPERATORS["clone"].overloads[0].kind = "composite"
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
+    """A tensor from a tensor, an array, a number or nested data, sharing memory where it can. Source: PyTorch, torch.asarray."""
+    if copy:
+        made = tensor(obj, dtype=dtype, device=device) if not isinstance(obj, Tensor) else obj.detach().clone().to(
+            device=device or obj.device, dtype=dtype or obj.dtype)
+    else:
+        made = as_tensor(obj, dtype=dtype, device=device)
+        if copy is False and isinstance(obj, Tensor) and made is not obj:
+            raise ValueError("unable to alias tensor")
+    if isinstance(made, Tensor) and made is obj and not requires_grad and obj.requires_grad:
+        return obj.detach()
+    return made.requires_grad_() if requires_grad and not made.requires_grad else made

@@ -526,3 +526,12 @@ def attach():
     for name, method in METHODS.items():
         if name not in Tensor.__dict__:
             setattr(Tensor, name, method)
+
+
+def functions(namespace=""):
+    """The public functions of a namespace, by their short names."""
+    if not namespace:
+        return {name: entry.function for name, entry in OPERATORS.items() if "." not in name}
+    start = namespace + "."
+    return {name[len(start):]: entry.function for name, entry in OPERATORS.items()
+            if name.startswith(start) and "." not in name[len(start):]}

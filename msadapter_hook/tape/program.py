@@ -66,7 +66,7 @@ class Program:
 
     @classmethod
     def _build(cls, wiring, results, inputs):
-        environment, lines = {}, []
+        environment, lines = {"__name__": __name__}, []
         single = {}
         for i, (primitive, attributes, args, outputs) in enumerate(wiring):
             environment[f"p{i}"] = primitive.bound(**dict(attributes))

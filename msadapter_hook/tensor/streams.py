@@ -22,7 +22,8 @@ _DIGITS = {dt.float16: 11, dt.bfloat16: 8, dt.float32: 24, dt.float64: 53}
 
 def _narrow(values, t):
     """float64 as the type of a tensor; the low types by way of float32, as C++ converts them."""
-    return values.astype(t.numpy) if t in (dt.float32, dt.float64) else values.astype(F32).astype(t.numpy)
+    with np.errstate(over="ignore"):  # what is too large is infinite, without a warning
+        return values.astype(t.numpy) if t in (dt.float32, dt.float64) else values.astype(F32).astype(t.numpy)
 
 
 def _no_kernel(name, t):

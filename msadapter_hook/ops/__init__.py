@@ -1,0 +1,15 @@
+"""The operators of PyTorch, each under its schema; importing this package registers them and gives Tensor its methods."""
+
+import importlib
+
+from .registry import METHODS, OPERATORS, RETURN_TYPES, attach, call, functions
+
+# One module per family; each registers its operators when it is imported.
+FAMILIES = ["creation", "views", "pointwise", "reduction", "methods"]
+
+for _family in FAMILIES:
+    importlib.import_module(f"{__name__}.{_family}")
+attach()
+importlib.import_module(f"{__name__}.methods").install_operators()
+
+__all__ = ["METHODS", "OPERATORS", "RETURN_TYPES", "call", "functions"]

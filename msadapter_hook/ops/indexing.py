@@ -1,0 +1,283 @@
+"""Indexing: `x[...]` and `x[...] = y` of every kind PyTorch takes."""
+
+import numpy as np
+
+from msadapter_hook import prims
+from msadapter_hook.tape import value_of
+from msadapter_hook.tape.recording import state
+from msadapter_hook.tensor import Tensor, cast_value, dtypes, from_array, geometry
+from msadapter_hook.tensor import view as moves
+
+from .registry import check_inplace, own_memory
+from .views import sliced
+
+_INDEX_TYPES = "tensors used as indices must be long, int, byte or bool tensors"
+
+
+def _normalise(key):
+    """The key as a tuple; a list of indices counts as a tensor, sequences with slices as a tuple."""
+    if isinstance(key, tuple):
+        return key
+    return (key,)
+
+
+def _as_index(item):
+    """An index tensor from a list, an array or a tensor."""
+    if isinstance(item, (list, range)) or isinstance(item, tuple):
+        from .creation import from_data
+
+        made = from_data(list(item))
+        if made.numel() == 0:
+            made = from_array(np.zeros(tuple(made.shape), np.int64))
+        return made
+    if isinstance(item, np.ndarray):
+        return from_array(np.array(item))
+    return item
+
+
+def _count(key):
+    """How many dimensions of the tensor each item of the key takes."""
+    n = 0
+    for item in key:
+        if item is None or item is Ellipsis or isinstance(item, (bool, np.bool_)):
+            continue
+        if isinstance(item, Tensor) and item._dtype in (dtypes.bool_, dtypes.uint8):
+            n += item.dim()
+        elif isinstance(item, np.ndarray) and item.dtype == bool:
+            n += item.ndim
+        elif isinstance(item, (list, tuple)):
+            made = _as_index(item)
+            n += made.dim() if made._dtype is dtypes.bool_ else 1
+        else:
+            n += 1
+    return n
+
+
+def basic(self, key):
+    """Apply the parts of the key that give views. Returns (view, index) where index maps dimensions of the view to index
+    tensors, in order; empty for a plain view."""
+    key = _normalise(key)
+    taken = _count(key)
+    if taken > self.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {self.ndim}")
+    out, d, index, seen_ellipsis = self, 0, [], False
+    for item in key:
+        if item is None:
+            out = out.unsqueeze(d)
+            d += 1
+        elif item is Ellipsis:
+            if seen_ellipsis:
+                d += 0
+                continue
+            seen_ellipsis = True
+            d += self.ndim - taken
+        elif isinstance(item, (bool, np.bool_)):
+            out = out.unsqueeze(d)
+            index.append((d, from_array(np.array([bool(item)]).nonzero()[0])))
+            d += 1
+        elif isinstance(item, slice):
+            out = _slice(out, d, item)
+            d += 1
+        elif type(item) is int:
+            out = _select(out, d, item)
+        elif isinstance(item, Tensor):
+            if item.dim() == 0 and item._dtype not in (dtypes.bool_, dtypes.uint8) and not (
+                    item._dtype.is_floating_point or item._dtype.is_complex):
+                out = _select(out, d, int(item.item()))
+                continue
+            d, out = _advanced(out, d, item, index)
+        elif isinstance(item, (list, tuple, range, np.ndarray)):
+            d, out = _advanced(out, d, _as_index(item), index)
+        elif hasattr(item, "__index__"):
+            out = _select(out, d, item.__index__())
+        else:
+            raise TypeError(
+                f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
+                f"{type(item).__name__})")
+    return out, index
+
+
+def _select(t, d, i):
+    if t.ndim == 0:
+        raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+                         "0-dim tensor to a number")
+    n = t._size[d]
+    if not -n <= i < n:
+        raise IndexError(f"index {i} is out of bounds for dimension {d} with size {n}")
+    return t.select(d, i)
+
+
+def _slice(t, d, s):
+    if s == slice(None):
+        return t if d < t.ndim else t
+    n = t._size[d]
+    step = 1 if s.step is None else int(s.step)
+    if step <= 0:
+        raise ValueError("step must be greater than zero")
+    start, stop, _ = slice(_whole(s.start), _whole(s.stop), step).indices(n)
+    return sliced(t, d, start, max(stop, start), step)
+
+
+def _whole(x):
+    if x is None or type(x) is int:
+        return x
+    if isinstance(x, Tensor):
+        return int(x.item())
+    return x.__index__()
+
+
+def _advanced(out, d, item, index):
+    """Note an index tensor for dimension `d` (several for a mask)."""
+    if item._dtype in (dtypes.bool_, dtypes.uint8):
+        for k in range(item.dim()):
+            if out._size[d + k] != item._size[k]:
+                raise IndexError(f"The shape of the mask {list(item._size)} at index {k} does not match the shape of the indexed "
+                                 f"tensor {list(out._size)} at index {d + k}")
+        if item.dim() == 0:
+            out = out.unsqueeze(d)
+            index.append((d, from_array(np.array([bool(item.item())]).nonzero()[0])))
+            return d + 1, out
+        for k, part in enumerate(np.nonzero(_plain(item))):
+            index.append((d + k, from_array(part)))
+        return d + item.dim(), out
+    if item._dtype not in (dtypes.int64, dtypes.int32, dtypes.int16, dtypes.int8):
+        raise IndexError(_INDEX_TYPES)
+    index.append((d, item))
+    return d + 1, out
+
+
+def _plain(t):
+    with _NoGrad():
+        return t.value.numpy
+
+
+class _NoGrad:
+    def __enter__(self):
+        self.before, state.enabled = state.enabled, False
+
+    def __exit__(self, *exc):
+        state.enabled = self.before
+
+
+def index_arrays(size, index):
+    """Index Values with negatives wrapped, checked against `size`. IndexError in PyTorch's words."""
+    arrays = []
+    for d, t in index:
+        a = _plain(t) if isinstance(t, Tensor) else t
+        n = size[d]
+        if a.size:
+            low, high = a.min(), a.max()
+            if low < -n or high >= n:
+                bad = int(high if high >= n else low)
+                raise IndexError(f"index {bad} is out of bounds for dimension {d} with size {n}")
+            if low < 0:
+                a = np.where(a < 0, a + n, a)
+        arrays.append(a.astype(np.int64, copy=False))
+    shapes = [a.shape for a in arrays]
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise IndexError("shape mismatch: indexing tensors could not be broadcast together with shapes "
+                         + ", ".join(str(list(s)) for s in shapes)) from None
+    return [value_of(a) for a in arrays]
+
+
+def get_index(value, index):
+    """The elements of a Value at index tensors ((dimension, Tensor) pairs); NumPy's and PyTorch's placing of the result."""
+    arrays = index_arrays(value.shape, index)
+    axes = tuple([d for d, _ in index])
+    if len(arrays) == 1:
+        return prims.gather(value, arrays[0], axis=axes[0])
+    return prims.index_get(value, *arrays, axes=axes)
+
+
+def getitem(self, key):
+    """`self[key]`: a view for numbers, slices, None and Ellipsis; a copy where index tensors take part."""
+    t = type(key)
+    if t is int:
+        return _select(self, 0, key)
+    out, index = basic(self, key)
+    if not index:
+        if out is self:
+            out = self._view(moves.Reshape(self._size, "alias"), self._size, self._stride)
+        return out
+    value = get_index(out.value, index)
+    if value.requires_grad:
+        value.node.operator = "IndexBackward0"
+    if out._shared:
+        value = own_memory(value, out)
+    return Tensor._make(value, self._dtype)
+
+
+def setitem(self, key, new):
+    """`self[key] = new`, broadcasting `new`; recorded like any other in-place operation."""
+    check_inplace(self)
+    out, index = basic(self, key)
+    if isinstance(new, Tensor):
+        value = new.value
+    else:
+        from .creation import from_data
+
+        if isinstance(new, (list, tuple)):
+            raise TypeError(f"can't assign a {type(new).__name__} to a torch.{self._dtype.scalar_name}Tensor")
+        value = from_data(new, self._dtype if not isinstance(new, (np.ndarray,)) else None).value
+    if value.dtype.kind == "c" and not self._dtype.is_complex:
+        raise RuntimeError(f"value cannot be converted to type {self._dtype.scalar_name.lower()} without overflow")
+    value = cast_value(value, self._dtype)
+    if not index:
+        value = _fit(value, out._size)
+        geometry_check(out)
+        out._write(value)
+        return
+    arrays = index_arrays(out._size, index)
+    axes = tuple([d for d, _ in index])
+    shape = result_shape(out._size, arrays, axes)
+    lead = value.ndim - len(shape)
+    if lead > 0 and all(n == 1 for n in value.shape[:lead]):
+        value = prims.reshape(value, shape=value.shape[lead:])
+    try:
+        fits = geometry.broadcast_shapes(value.shape, shape) == tuple(shape)
+    except RuntimeError:
+        fits = False
+    if not fits:
+        raise RuntimeError(f"shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to indexing result of "
+                           f"shape {list(shape)}")
+    base = out.value
+    result = prims.index_put(base, value, *arrays, axes=axes, accumulate=False)
+    if result.requires_grad:
+        result.node.operator = "IndexPutBackward0"
+    out._write(result)
+
+
+def result_shape(size, arrays, axes):
+    """The shape of indexing: the indices' common shape in place of adjacent dimensions, in front otherwise."""
+    common = np.broadcast_shapes(*[a.shape for a in arrays])
+    rest = [n for d, n in enumerate(size) if d not in axes]
+    adjacent = list(axes) == list(range(axes[0], axes[0] + len(axes)))
+    at = axes[0] if adjacent else 0
+    return tuple(rest[:at]) + tuple(common) + tuple(rest[at:])
+
+
+def geometry_check(out):
+    if geometry.overlaps(out._size, out._stride):
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory "
+                           "location. Please clone() the tensor before performing the operation.")
+
+
+def _fit(value, size):
+    """`value` broadcast to `size`, leading dimensions of length 1 dropped."""
+    lead = value.ndim - len(size)
+    if lead > 0 and all(n == 1 for n in value.shape[:lead]):
+        value = prims.reshape(value, shape=value.shape[lead:])
+    if value.shape == tuple(size):
+        return value
+    if value.ndim > len(size):
+        raise RuntimeError(f"expand(torch.{dtypes.from_numpy_dtype(value.dtype).scalar_name}Tensor{{{list(value.shape)}}}, "
+                           f"size={list(size)}): the number of sizes provided ({len(size)}) must be greater or equal to the number "
+                           f"of dimensions in the tensor ({value.ndim})")
+    for d in range(-1, -value.ndim - 1, -1):
+        if value.shape[d] != size[d] and value.shape[d] != 1:
+            raise RuntimeError(f"The expanded size of the tensor ({size[d]}) must match the existing size ({value.shape[d]}) at "
+                               f"non-singleton dimension {len(size) + d}.  Target sizes: {list(size)}.  Tensor sizes: "
+                               f"{list(value.shape)}")
+    return prims.broadcast_to(value, shape=tuple(size))

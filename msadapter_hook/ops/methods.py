@@ -1,0 +1,322 @@
+"""What a tensor does besides calling operators: numbers in and out, conversion, Python's operators, copying."""
+
+import numpy as np
+
+from msadapter_hook import prims
+from msadapter_hook.tape import no_grad
+from msadapter_hook.tape.recording import state
+from msadapter_hook.tensor import Tensor, cast_value, detached, dtypes, geometry
+from msadapter_hook.tensor.device import device as Device
+
+from . import arguments
+from .creation import from_data, like_geometry
+from .indexing import getitem, setitem
+from .registry import METHODS, OPERATORS, check_inplace, composite
+
+
+# ------------------------------------------------------------------------------------------------ out to Python
+def item(self):
+    """The one element as a Python number. Source: PyTorch, Tensor.item."""
+    if self.numel() != 1:
+        raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+    found = detached(self).numpy.reshape(()).item()
+    return float(found) if self._dtype.is_floating_point else found
+
+
+def tolist(self):
+    """Nested lists of Python numbers. Source: PyTorch, Tensor.tolist."""
+    array = detached(self).numpy
+    if self._dtype.is_floating_point and array.dtype.kind != "f":
+        array = array.astype(np.float32)
+    return array.tolist()
+
+
+def numpy(self, *, force=False):
+    """A NumPy array over the tensor's memory. Source: PyTorch, Tensor.numpy."""
+    if force:
+        return self.detach().cpu().resolve_conj().resolve_neg().numpy()
+    if self.requires_grad:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    if self._dtype.numpy.kind == "V" or self._dtype is dtypes.complex32:
+        raise TypeError(f"Got unsupported ScalarType {self._dtype.scalar_name}")
+    return self._strided_numpy()
+
+
+def __array__(self, dtype=None, copy=None):
+    array = self.numpy()
+    return array if dtype is None else array.astype(dtype, copy=False)
+
+
+def __bool__(self):
+    if self.numel() == 0:
+        raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+    if self.numel() > 1:
+        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+    return bool(item(self))
+
+
+def __len__(self):
+    if self.ndim == 0:
+        raise TypeError("len() of a 0-d tensor")
+    return self._size[0]
+
+
+def __iter__(self):
+    if self.ndim == 0:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(self.unbind(0))
+
+
+def __contains__(self, element):
+    if isinstance(element, (Tensor, int, float, complex, bool)):
+        return bool((self == element).any().item())
+    raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+
+
+def __index__(self):
+    if self.numel() != 1 or self._dtype.is_floating_point or self._dtype.is_complex:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(item(self))
+
+
+def __format__(self, spec):
+    if self.dim() == 0 and type(self) is Tensor:
+        return item(self).__format__(spec)
+    return object.__format__(self, spec)
+
+
+def __float__(self):
+    return float(item(self))
+
+
+def __int__(self):
+    return int(item(self))
+
+
+def __complex__(self):
+    return complex(item(self))
+
+
+# ------------------------------------------------------------------------------------------------ conversion
+def convert(self, dtype=None, device=None, copy=False, memory_format=None):
+    """The tensor in another dtype, device or memory format; itself where nothing changes."""
+    dtype = dtype or self._dtype
+    made = self
+    if dtype is not self._dtype:
+        value = cast_value(self.value, dtype)
+        if value is self.value:
+            from .creation import copy as copy_value
+
+            value = copy_value(value)
+        if value.requires_grad and value.node.operator is None:
+            value.node.operator = "ToCopyBackward0"
+        made = Tensor._make(value, dtype, like_geometry(self, memory_format))
+    elif memory_format not in (None, dtypes.preserve_format) and not self.is_contiguous(memory_format=memory_format) or copy:
+        made = self.clone(memory_format=memory_format or dtypes.preserve_format)
+    if device is not None and device != made.device:
+        from .devices import place
+
+        made = place(made, device)
+    return made
+
+
+def to(self, *args, **kwargs):
+    """Another dtype, device or memory format. Source: PyTorch, Tensor.to."""
+    dtype, device = kwargs.pop("dtype", None), kwargs.pop("device", None)
+    copy, non_blocking = kwargs.pop("copy", False), kwargs.pop("non_blocking", False)
+    memory_format = kwargs.pop("memory_format", None)
+    other = kwargs.pop("other", None)
+    if kwargs:
+        raise TypeError(f"to() received an invalid combination of arguments - got unexpected keyword {next(iter(kwargs))!r}")
+    rest = list(args)
+    if rest and isinstance(rest[0], Tensor):
+        other = rest.pop(0)
+    elif rest and (rest[0] is None or isinstance(rest[0], (Device, str, int)) and not isinstance(rest[0], bool)):
+        device = rest.pop(0)
+        if rest and (rest[0] is None or isinstance(rest[0], dtypes.dtype) or rest[0] in (float, int, bool, complex)):
+            dtype = rest.pop(0)
+    elif rest and (isinstance(rest[0], dtypes.dtype) or rest[0] in (float, int, bool, complex)):
+        dtype = rest.pop(0)
+    for name in ("non_blocking", "copy"):
+        if rest:
+            if not isinstance(rest[0], bool):
+                raise TypeError(f"to() received an invalid combination of arguments - got ({', '.join(arguments.type_name(a) for a in args)})")
+            value = rest.pop(0)
+            copy = value if name == "copy" else copy
+            non_blocking = value if name == "non_blocking" else non_blocking
+    if rest:
+        raise TypeError("to() received an invalid combination of arguments")
+    if other is not None:
+        dtype, device = dtype or other._dtype, device if device is not None else other.device
+    if dtype is not None:
+        dtype = arguments.scalar_type(dtype)
+    if device is not None:
+        device = arguments.device(device)
+    return convert(self, dtype, device, copy, memory_format)
+
+
+def type_(self, dtype=None, non_blocking=False, **kwargs):
+    """The type's name, or the tensor in another type. Source: PyTorch, Tensor.type."""
+    if dtype is None:
+        prefix = "torch." if self.device.type == "cpu" else f"torch.{self.device.type}."
+        return f"{prefix}{self._dtype.scalar_name}Tensor"
+    if isinstance(dtype, str):
+        name = dtype.rsplit(".", 1)[-1].removesuffix("Tensor")
+        found = [t for t in dtypes.ALL if t.scalar_name == name]
+        if not found:
+            raise ValueError(f"invalid type: '{dtype}'")
+        return convert(self, found[0])
+    own = getattr(dtype, "dtype", None)
+    return convert(self, own if isinstance(own, dtypes.dtype) else arguments.scalar_type(dtype))
+
+
+def _caster(dtype):
+    def cast(self, memory_format=None):
+        return convert(self, dtype, memory_format=memory_format)
+
+    return cast
+
+
+for _name, _dtype in {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
+                      "int": dtypes.int32, "long": dtypes.int64, "short": dtypes.int16, "char": dtypes.int8,
+                      "byte": dtypes.uint8, "bool": dtypes.bool_, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
+                      "chalf": dtypes.complex32}.items():
+    METHODS[_name] = _caster(_dtype)
+    METHODS[_name].__name__ = _name
+
+
+def cpu(self, memory_format=None):
+    return convert(self, device=Device("cpu"), memory_format=memory_format)
+
+
+@composite("contiguous(Tensor self, *, MemoryFormat memory_format=torch.contiguous_format) -> Tensor", forms="method")
+def contiguous(self, memory_format=dtypes.contiguous_format):
+    """Itself where contiguous, else a contiguous copy. Source: PyTorch, Tensor.contiguous."""
+    memory_format = dtypes.contiguous_format if isinstance(memory_format, str) else memory_format
+    if memory_format is dtypes.preserve_format:
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    return self if self.is_contiguous(memory_format=memory_format) else self.clone(memory_format=memory_format)
+
+
+# ------------------------------------------------------------------------------------------------ in place without a functional form
+def copy_(self, src, non_blocking=False):
+    """The elements of `src`, broadcast and cast. Source: PyTorch, Tensor.copy_."""
+    from .indexing import _fit
+
+    if not isinstance(src, Tensor):
+        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {arguments.type_name(src)}")
+    check_inplace(self)
+    value = cast_value(src.value, self._dtype)
+    if value.shape != self._size:
+        value = _fit(value, self._size)
+    elif not value.requires_grad and value is src.value:
+        from .creation import copy as copy_value
+
+        value = copy_value(value)
+    if value.requires_grad and value.node is not None and value.node.operator is None:
+        value.node.operator = "CopyBackwards"
+    self._write(value)
+    return self
+
+
+def fill_(self, value):
+    """Every element set to one number. Source: PyTorch, Tensor.fill_."""
+    check_inplace(self)
+    if isinstance(value, Tensor):
+        if value.dim():
+            raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.dim()} dimensions.")
+        new = prims.broadcast_to(cast_value(value.value, self._dtype), shape=tuple(self._size))
+    else:
+        new = from_data(np.full(self._size, from_data(arguments.scalar(value), self._dtype).value.numpy)).value
+    self._write(new)
+    return self
+
+
+def zero_(self):
+    """Every element set to zero. Source: PyTorch, Tensor.zero_."""
+    return fill_(self, 0)
+
+
+def resize_(self, *size, memory_format=None):
+    """Another size over the storage, which grows where needed. Source: PyTorch, Tensor.resize_."""
+    size = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else tuple(size)
+    if self.requires_grad and state.enabled:
+        raise RuntimeError("cannot resize variables that require grad")
+    if size == tuple(self._size):
+        return self
+    root = self._history.storage.root
+    with no_grad():
+        flat = self._history.storage.data()
+        from msadapter_hook.tensor.view import flat_memory
+
+        flat = flat_memory(flat, root.size, root.stride).numpy
+    need = self._offset + geometry.numel(size)
+    if need > flat.size:
+        flat = np.concatenate([flat, np.zeros(need - flat.size, flat.dtype)])
+    made = from_data(flat)._view(None, (flat.size,), (1,))
+    made = made.as_strided(size, geometry.contiguous_stride(size), self._offset)
+    version = self._history.version
+    self._history, self._moves = made._history, made._moves
+    self._history.version = version
+    self._size, self._stride = made._size, made._stride
+    self._value, self._generation = None, -1
+    return self
+
+
+# ------------------------------------------------------------------------------------------------ Python's operators
+def _forward(name):
+    entry = OPERATORS[name]
+
+    def method(self, other):
+        if not isinstance(other, (Tensor, int, float, complex)) and not arguments.is_number(other):
+            if isinstance(other, np.ndarray):
+                return entry(self, from_data(other))
+            return NotImplemented
+        return entry(self, other)
+
+    return method
+
+
+def _reflected(name):
+    entry = OPERATORS[name]
+
+    def method(self, other):
+        if not isinstance(other, (Tensor, int, float, complex)) and not arguments.is_number(other):
+            return NotImplemented
+        return entry(other, self)
+
+    return method
+
+
+def _updating(name):
+    def method(self, other):
+        return getattr(self, name)(other)
+
+    return method
+
+
+def install_operators():
+    """Attach Python's operators to Tensor, from the operators registered."""
+    for python, name in {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide",
+                         "mod": "remainder", "pow": "pow", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or",
+                         "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift"}.items():
+        if name not in OPERATORS:
+            continue
+        setattr(Tensor, f"__{python}__", _forward(name))
+        setattr(Tensor, f"__r{python}__", _reflected(name))
+        if name + "_" in METHODS:
+            setattr(Tensor, f"__i{python}__", _updating(name + "_"))
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        setattr(Tensor, f"__{name}__", _forward(name))
+    Tensor.__hash__ = object.__hash__
+    Tensor.__neg__ = lambda self: OPERATORS["neg"](self)
+    Tensor.__pos__ = lambda self: self
+    Tensor.__abs__ = lambda self: OPERATORS["abs"](self)
+    if "bitwise_not" in OPERATORS:
+        Tensor.__invert__ = lambda self: OPERATORS["bitwise_not"](self)
+    Tensor.__getitem__, Tensor.__setitem__ = getitem, setitem
+    for method in (item, tolist, numpy, __array__, __bool__, __len__, __iter__, __contains__, __index__, __format__, __float__,
+                   __int__, __complex__, to, cpu, copy_, fill_, zero_, resize_):
+        setattr(Tensor, method.__name__, method)
+    Tensor.type = type_
+    Tensor.__array_priority__ = 1000

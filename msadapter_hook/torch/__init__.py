@@ -1,0 +1,48 @@
+"""torch, served by msadapter_hook: PyTorch's names over the adapter's tensors, tape and operators."""
+
+import math as _math
+
+from msadapter_hook import ops as _ops
+from msadapter_hook.autograd import (  # noqa: F401
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from msadapter_hook.ops.creation import as_tensor, asarray, from_numpy, tensor  # noqa: F401
+from msadapter_hook.tensor import Size, Tensor, UntypedStorage, device  # noqa: F401
+from msadapter_hook.tensor import dtypes as _dtypes
+from msadapter_hook.tensor.device import set_default_device  # noqa: F401
+from msadapter_hook.tensor.dtype import (  # noqa: F401
+    can_cast,
+    dtype,
+    finfo,
+    get_default_dtype,
+    iinfo,
+    layout,
+    memory_format,
+    promote_types,
+    set_default_dtype,
+)
+from msadapter_hook.tensor.generator import Generator, default_generator  # noqa: F401
+from msadapter_hook.version import TORCH_VERSION as __version__  # noqa: F401
+
+# ------------------------------------------------------------------------------------------------ constants and operators
+pi, e, inf, nan, newaxis = _math.pi, _math.e, _math.inf, _math.nan, None
+globals().update(_dtypes.DTYPES)
+globals().update({_name: getattr(_dtypes, _name) for _name in (
+    "strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "contiguous_format", "channels_last",
+    "channels_last_3d", "preserve_format") if hasattr(_dtypes, _name)})
+globals().update(_ops.functions())
+
+# ------------------------------------------------------------------------------------------------ modules
+from . import return_types  # noqa: E402,F401
+from ._tensor_str import set_printoptions  # noqa: E402,F401
+from .functional import *  # noqa: E402,F403
+from .random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402,F401
+from . import autograd  # noqa: E402,F401
+from . import backends, cuda, linalg, fft, special  # noqa: E402,F401
+from . import nn  # noqa: E402,F401
+from . import optim, utils  # noqa: E402,F401

@@ -1,0 +1,47 @@
+"""torch.functional: public functions of torch that are plain Python over operators."""
+
+from msadapter_hook.tensor import Size as _Size
+from msadapter_hook.tensor import Tensor as _Tensor
+from msadapter_hook.tensor import geometry as _geometry
+
+__all__ = ["broadcast_shapes", "is_complex", "is_floating_point", "is_nonzero", "is_storage", "is_tensor", "numel"]
+
+
+def is_tensor(obj):
+    """Whether `obj` is a tensor. Source: PyTorch, torch.is_tensor."""
+    return isinstance(obj, _Tensor)
+
+
+def is_storage(obj):
+    """Whether `obj` is a storage. Source: PyTorch, torch.is_storage."""
+    from msadapter_hook.tensor import UntypedStorage
+
+    return isinstance(obj, UntypedStorage) or type(obj).__name__ == "TypedStorage"
+
+
+def is_floating_point(input):
+    """Whether the dtype is floating point. Source: PyTorch, torch.is_floating_point."""
+    return input.dtype.is_floating_point
+
+
+def is_complex(input):
+    """Whether the dtype is complex. Source: PyTorch, torch.is_complex."""
+    return input.dtype.is_complex
+
+
+def is_nonzero(input):
+    """Whether the single element is not zero. Source: PyTorch, torch.is_nonzero."""
+    if input.numel() != 1:
+        raise RuntimeError("Boolean value of Tensor with " + ("no values" if not input.numel() else "more than one value")
+                           + " is ambiguous")
+    return bool(input)
+
+
+def numel(input):
+    """How many elements. Source: PyTorch, torch.numel."""
+    return input.numel()
+
+
+def broadcast_shapes(*shapes):
+    """The common shape. Source: PyTorch, torch.broadcast_shapes."""
+    return _Size(_geometry.broadcast_shapes(*[(s,) if isinstance(s, int) else tuple(s) for s in shapes]))

@@ -1,0 +1,6 @@
+"""torch.linalg: the operators of that namespace."""
+
+from msadapter_hook.ops import functions as _functions
+
+globals().update(_functions("linalg"))
+__all__ = sorted(_functions("linalg"))

@@ -1,0 +1,6 @@
+"""torch.special: the operators of that namespace."""
+
+from msadapter_hook.ops import functions as _functions
+
+globals().update(_functions("special"))
+__all__ = sorted(_functions("special"))
