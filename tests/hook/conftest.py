@@ -4,8 +4,18 @@ import shutil
 import sys
 import sysconfig
 import time
+from pathlib import Path
 
 import pytest
+
+
+def shared_packages(folder):
+    """A folder with links to what is installed beside this interpreter, the project itself excepted."""
+    folder.mkdir()
+    for entry in Path(sysconfig.get_paths()["purelib"]).iterdir():
+        if not entry.name.startswith(("msadapter_hook", "_msadapter_hook", "sitecustomize", "__pycache__")):
+            (folder / entry.name).symlink_to(entry)
+    return folder
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +29,7 @@ def make_environment(python_type, project_root):
     def make(folder, *options):
         here.output("-m", "venv", "--without-pip", folder)
         site_packages = next(folder.glob("lib/python*/site-packages"))
-        (site_packages / "packages_of_the_tests.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+        (site_packages / "packages_of_the_tests.pth").write_text(str(shared_packages(folder / "packages")) + "\n")
         made = python_type(str(folder / "bin" / "python"))
         pip = ["-m", "pip", "--python", made.executable, "install", "-q", "--disable-pip-version-check"]
         quiet = ["--no-deps", "--no-build-isolation", "--no-index", "--ignore-installed"]
