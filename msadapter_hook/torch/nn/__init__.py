@@ -1,0 +1,28 @@
+# torch.nn: modules, parameters, initialization, utilities.
+from . import attention, functional, init, modules, parallel, parameter, utils
+from .modules import *  # noqa: F403
+from .parallel import DataParallel
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+
+assert DataParallel and Buffer and Parameter and UninitializedBuffer and UninitializedParameter
+
+
+def factory_kwargs(kwargs):
+    """The keyword arguments `device`, `dtype` and `memory_format` of a constructor, for its tensors.
+
+    They come plain or inside a dictionary `factory_kwargs`; TypeError for another key or a key in both.
+    Source: PyTorch, torch.nn.factory_kwargs.
+    """
+    if kwargs is None:
+        return {}
+    simple = {"device", "dtype", "memory_format"}
+    unexpected = set(kwargs) - simple - {"factory_kwargs"}
+    if unexpected:
+        raise TypeError(f"unexpected kwargs {unexpected}")
+    result = dict(kwargs.get("factory_kwargs", {}))
+    for key in simple:
+        if key in kwargs:
+            if key in result:
+                raise TypeError(f"{key} specified twice, in **kwargs and in factory_kwargs")
+            result[key] = kwargs[key]
+    return result

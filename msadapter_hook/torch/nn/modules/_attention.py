@@ -1,0 +1,158 @@
+# MultiheadAttention (public in `modules.activation`, where its pickles look for it).
+from ... import empty
+from .. import functional as F
+from .._functional_composites import _canonical_mask, _none_or_dtype
+from ..init import constant_, xavier_normal_, xavier_uniform_
+from ..parameter import Parameter
+from .linear import NonDynamicallyQuantizableLinear
+from .module import Module
+
+
+class MultiheadAttention(Module):
+    """Attention over several heads with learned projections. Source: PyTorch, torch.nn.MultiheadAttention.
+
+    forward: query (L, N, E), key and value (S, N, ·) (batch first: N leads; without batch: no N) →
+    (output like query, weights (N, L, S) or None).
+    """
+
+    __constants__ = ["batch_first"]
+
+    def __init__(
+        self,
+        embed_dim,
+        num_heads,
+        dropout=0.0,
+        bias=True,
+        add_bias_kv=False,
+        add_zero_attn=False,
+        kdim=None,
+        vdim=None,
+        batch_first=False,
+        device=None,
+        dtype=None,
+    ):
+        if embed_dim <= 0 or num_heads <= 0:
+            raise ValueError(
+                f"embed_dim and num_heads must be greater than 0, got embed_dim={embed_dim} and "
+                f"num_heads={num_heads} instead"
+            )
+        kind = {"device": device, "dtype": dtype}
+        super().__init__()
+        self.embed_dim = embed_dim
+        self.kdim = kdim if kdim is not None else embed_dim
+        self.vdim = vdim if vdim is not None else embed_dim
+        self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.batch_first = batch_first
+        self.head_dim = embed_dim // num_heads
+        if self.head_dim * num_heads != embed_dim:
+            raise AssertionError("embed_dim must be divisible by num_heads")
+        # One packed weight where all three inputs have the same width, else three; the others are there as None.
+        if self._qkv_same_embed_dim:
+            self.in_proj_weight = Parameter(empty((3 * embed_dim, embed_dim), **kind))
+            for name in ("q_proj_weight", "k_proj_weight", "v_proj_weight"):
+                self.register_parameter(name, None)
+        else:
+            self.q_proj_weight = Parameter(empty((embed_dim, embed_dim), **kind))
+            self.k_proj_weight = Parameter(empty((embed_dim, self.kdim), **kind))
+            self.v_proj_weight = Parameter(empty((embed_dim, self.vdim), **kind))
+            self.register_parameter("in_proj_weight", None)
+        if bias:
+            self.in_proj_bias = Parameter(empty(3 * embed_dim, **kind))
+        else:
+            self.register_parameter("in_proj_bias", None)
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, **kind)
+        if add_bias_kv:
+            self.bias_k = Parameter(empty((1, 1, embed_dim), **kind))
+            self.bias_v = Parameter(empty((1, 1, embed_dim), **kind))
+        else:
+            self.bias_k = self.bias_v = None
+        self.add_zero_attn = add_zero_attn
+        self._reset_parameters()
+
+    def _reset_parameters(self):
+        for name in ("in_proj_weight",) if self._qkv_same_embed_dim else (
+            "q_proj_weight",
+            "k_proj_weight",
+            "v_proj_weight",
+        ):
+            xavier_uniform_(getattr(self, name))
+        if self.in_proj_bias is not None:
+            constant_(self.in_proj_bias, 0.0)
+            constant_(self.out_proj.bias, 0.0)
+        if self.bias_k is not None:
+            xavier_normal_(self.bias_k)
+        if self.bias_v is not None:
+            xavier_normal_(self.bias_v)
+
+    def __setstate__(self, state):
+        # Before there were separate projections every module had the packed one.
+        state.setdefault("_qkv_same_embed_dim", True)
+        super().__setstate__(state)
+
+    def forward(
+        self,
+        query,
+        key,
+        value,
+        key_padding_mask=None,
+        need_weights=True,
+        attn_mask=None,
+        average_attn_weights=True,
+        is_causal=False,
+    ):
+        key_padding_mask = _canonical_mask(
+            key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype
+        )
+        attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
+        batched = query.dim() == 3
+        if self.batch_first and batched:
+            # The same tensor stays the same, so that one product projects all three.
+            turned = {id(t): t.transpose(1, 0) for t in (query, key, value)}
+            query, key, value = turned[id(query)], turned[id(key)], turned[id(value)]
+        separate = not self._qkv_same_embed_dim
+        output, weights = F.multi_head_attention_forward(
+            query,
+            key,
+            value,
+            self.embed_dim,
+            self.num_heads,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            self.bias_k,
+            self.bias_v,
+            self.add_zero_attn,
+            self.dropout,
+            self.out_proj.weight,
+            self.out_proj.bias,
+            training=self.training,
+            key_padding_mask=key_padding_mask,
+            need_weights=need_weights,
+            attn_mask=attn_mask,
+            use_separate_proj_weight=separate,
+            q_proj_weight=self.q_proj_weight if separate else None,
+            k_proj_weight=self.k_proj_weight if separate else None,
+            v_proj_weight=self.v_proj_weight if separate else None,
+            average_attn_weights=average_attn_weights,
+            is_causal=is_causal,
+        )
+        if self.batch_first and batched:
+            output = output.transpose(1, 0)
+        return output, weights
+
+    def merge_masks(self, attn_mask, key_padding_mask, query):
+        """(mask, its kind) of both masks together: kind 0 attention, 1 padding, 2 both as (N, heads, L, S), None none."""
+        if key_padding_mask is None and attn_mask is None:
+            return None, None
+        if attn_mask is None:
+            return key_padding_mask, 1
+        batch, length = query.shape[:2]
+        kind = 2
+        if attn_mask.dim() == 3:
+            merged = attn_mask.view(batch, -1, length, length)
+        else:
+            merged = attn_mask.view(1, 1, length, length).expand(batch, self.num_heads, -1, -1)
+        if key_padding_mask is not None:
+            merged = merged + key_padding_mask.view(batch, 1, 1, length).expand(-1, self.num_heads, -1, -1)
+        return merged, kind
