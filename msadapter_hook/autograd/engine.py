@@ -5,19 +5,39 @@ A segment is a run of recorded MindSpore operations with nothing to observe insi
 made) passes cotangents on by its own vjp.
 """
 
+import threading
 from collections import defaultdict
 
 from msadapter_hook import prims
-from msadapter_hook.tape import Program, Value, value_of
+from msadapter_hook.tape import Program, Value, enable_grad, value_of
 from msadapter_hook.tape.program import distinct_arrays, from_arrays
 from msadapter_hook.tape.recording import state
-from msadapter_hook.tensor import Tensor, dtypes
-from msadapter_hook.tensor.core import DTYPE_OF
+from msadapter_hook.tensor import Tensor
 
 SECOND_TIME = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
     "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if "
     "you need to backward through the graph a second time or if you need to access saved tensors after calling backward.")
+
+
+class _Passes(threading.local):
+    def __init__(self):
+        self.running = []
+
+
+_passes = _Passes()
+
+
+class _Anomaly(threading.local):
+    check = False  # gradients that are NaN are errors, and every node runs by itself
+
+
+anomaly = _Anomaly()
+
+
+def current_pass():
+    """The innermost backward pass that runs in this thread, or None."""
+    return _passes.running[-1] if _passes.running else None
 
 
 class Tap:
@@ -73,8 +93,8 @@ class Backward:
                         stack.append(v.node)
         ordered = [nodes[s] for s in sorted(nodes)]
         if self.captured is None:
-            return ordered, leaves, None
-        return self._towards(ordered), leaves & self.captured, None
+            return ordered, leaves
+        return self._towards(ordered), leaves & self.captured
 
     def _towards(self, ordered):
         """Only the nodes through which a gradient asked for can be reached."""
@@ -115,7 +135,8 @@ class Backward:
         return level
 
     def _joins(self, node):
-        return node.replayable and not self.create_graph and node.hooks is None and node.prehooks is None
+        return (node.replayable and not self.create_graph and node.hooks is None and node.prehooks is None
+                and not anomaly.check)
 
     def _observed(self, v):
         if v.node.taps is not None and v.index in v.node.taps:
@@ -126,14 +147,23 @@ class Backward:
     def run(self):
         before = state.enabled
         state.enabled = self.create_graph
+        _passes.running.append(self)
         try:
             self._run()
         finally:
+            _passes.running.pop()
             state.enabled = before
         return self.result
 
+    def reached(self, tensors):
+        """How many of `tensors` this pass gives a gradient."""
+        with enable_grad():
+            keys = [key_of(t.value) for t in tensors]
+        return sum(1 for k in keys if (k in self.leaves if not isinstance(k, tuple) else id(k[0]) in self.visited))
+
     def _run(self):
-        ordered, leaves, _ = self._graph()
+        ordered, leaves = self._graph()
+        self.leaves, self.visited = leaves, {id(n) for n in ordered}
         level = self._levels(ordered)
         layers = defaultdict(list)
         for node in ordered:
@@ -242,6 +272,10 @@ class Backward:
         if node.prehooks:
             grads = run_node_hooks(node.prehooks, grads, None)
         results = node.primitive.cotangents(node, grads, needs)
+        if anomaly.check:
+            for i, g in enumerate(results):
+                if g is not None and g.dtype.kind in "fc" and g.size and (g.numpy != g.numpy).any():
+                    raise RuntimeError(f"Function '{node.operator}' returned nan values in its {i}th output.")
         if node.hooks:
             results = run_node_hooks(node.hooks, results, grads)
         for v, g, need in zip(node.inputs, results, needs):
@@ -332,6 +366,3 @@ def ones_like(value: Value) -> Value:
     import numpy as np
 
     return value_of(np.ones(value.shape, value.dtype))
-
-
-__all__ = ["Backward", "Tap", "dtypes", "DTYPE_OF", "key_of", "ones_like"]

@@ -5,11 +5,12 @@ import importlib
 from .registry import METHODS, OPERATORS, RETURN_TYPES, attach, call, functions
 
 # One module per family; each registers its operators when it is imported.
-FAMILIES = ["creation", "views", "pointwise", "reduction", "methods"]
+FAMILIES = ["creation", "views", "pointwise", "reduction", "matmul", "einsum", "methods"]
 
 for _family in FAMILIES:
     importlib.import_module(f"{__name__}.{_family}")
 attach()
 importlib.import_module(f"{__name__}.methods").install_operators()
+importlib.import_module(f"{__name__}.protocol").install()
 
 __all__ = ["METHODS", "OPERATORS", "RETURN_TYPES", "call", "functions"]

@@ -15,7 +15,7 @@ from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor, cast_value, dtypes, geometry
 from msadapter_hook.tensor.core import DTYPE_OF
 
-from . import arguments
+from . import arguments, overrides
 from .arguments import Mismatch
 from .schema import MISSING, parse
 
@@ -146,6 +146,10 @@ class Operator:
                     continue
         raise self._error(args, kwargs)
 
+    def _foreign(self, args, kwargs):
+        """Arguments that are no tensors but take part by `__torch_function__`."""
+        return [a for a in (*args, *kwargs.values()) if hasattr(type(a), "__torch_function__") and not isinstance(a, Tensor)]
+
     def _error(self, args, kwargs):
         first = None
         for overload in self.overloads:
@@ -168,13 +172,19 @@ class Operator:
                          f"one of:{options}\n")
 
     def __call__(self, *args, **kwargs):
-        overload, bound = self.select(args, kwargs)
+        try:
+            overload, bound = self.select(args, kwargs)
+        except TypeError:
+            foreign = self._foreign(args, kwargs)
+            if not foreign:
+                raise
+            return overrides.call_override(self.function, foreign, args, kwargs)
         for i in overload.tensors:
-            if getattr(bound[i], "_overrides", False):
+            if getattr(bound[i], "_overrides", False) and not overrides.state.disabled:
                 return _override(self.function, bound, overload, args, kwargs)
         for i in overload.lists:
             for t in bound[i]:
-                if getattr(t, "_overrides", False):
+                if getattr(t, "_overrides", False) and not overrides.state.disabled:
                     return _override(self.function, bound, overload, args, kwargs)
         for interceptor in interceptors:
             found = interceptor(self, overload, bound)
@@ -194,11 +204,9 @@ interceptors = []  # f(operator, overload, bound) -> new bound or None: autocast
 
 
 def _override(function, bound, overload, args, kwargs):
-    from .overrides import call_override
-
     every = [t for i in overload.tensors for t in [bound[i]] if isinstance(t, Tensor)]
     every += [t for i in overload.lists for t in bound[i] if t is not None]
-    return call_override(function, every, args, kwargs)
+    return overrides.call_override(function, every, args, kwargs)
 
 
 # ------------------------------------------------------------------------------------------------ declaring
@@ -264,6 +272,22 @@ class _Plain:
 
     def __init__(self, name, function):
         self.name, self.short, self.function, self.overloads = name, name.rsplit(".", 1)[-1], function, []
+
+
+def plain(name, function):
+    """Make a Python function public under `name` (a namespace may lead): for signatures that no schema describes."""
+    namespace = name.rpartition(".")[0]
+    function.__module__ = "torch." + namespace if namespace else "torch"
+    OPERATORS[name] = _Plain(name, function)
+
+
+def plain(function, name=None, method=None):
+    """Make an ordinary Python function public under `name`, and a method where `method` names it; gives the function."""
+    name = name or function.__name__
+    OPERATORS[name] = _Plain(name, function)
+    if method:
+        METHODS[method] = function
+    return function
 
 
 def _function(entry, name):
@@ -359,6 +383,11 @@ def _inplace(entry, name):
 def check_inplace(tensor):
     """Raise where PyTorch refuses to write to `tensor`."""
     if state.enabled and tensor.requires_grad:
+        if tensor._extra is not None and "multiview" in tensor._extra:
+            place, name = tensor._extra["multiview"]
+            raise RuntimeError(f"Output {place} of {camel(name)}Backward0 is a view and is being modified inplace. This view is the "
+                               "output of a function that returns multiple views. Such functions do not allow the output views to "
+                               "be modified inplace. You should replace the inplace operation by an out-of-place one.")
         if tensor._leaf is not None:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
         if tensor._history.value.leaf is not None:

@@ -357,11 +357,37 @@ class TensorBase:
                 and self._stride == tensor._stride and self._offset == tensor._offset)
 
 
+def DISABLED(cls, func, types, args=(), kwargs=None):  # noqa: N802
+    """The `__torch_function__` of classes that behave as plain tensors."""
+    return Tensor._disabled_torch_function(func, args, kwargs or {})
+
+
 class Tensor(TensorBase):
     """A multi-dimensional array whose computations are recorded on the tape. Source: PyTorch, torch.Tensor."""
 
     __slots__ = ()
     __module__ = "torch"
+
+    #: Subclasses take part in what operators do through `__torch_function__`; plain tensors are not asked.
+    _overrides = False
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        cls._overrides = getattr(cls.__torch_function__, "__func__", cls.__torch_function__) is not DISABLED
+
+    @staticmethod
+    def _make_subclass(cls, data, require_grad=False, **unused):
+        """`data` as an instance of `cls`: the same storage, no history. Source: PyTorch, Tensor._make_subclass."""
+        if require_grad and not (data._dtype.is_floating_point or data._dtype.is_complex):
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+        return data._alias(cls, leaf=Leaf(None) if require_grad else None)
+
+    def as_subclass(self, cls):
+        """The same tensor, history included, as an instance of `cls`. Source: PyTorch, Tensor.as_subclass."""
+        made = object.__new__(cls)
+        for name in TensorBase.__slots__[:-2]:
+            setattr(made, name, getattr(self, name))
+        return made
 
 
 def from_value(value: Value, dtype=None, stride=None) -> Tensor:

@@ -43,6 +43,8 @@ from ._tensor_str import set_printoptions  # noqa: E402,F401
 from .functional import *  # noqa: E402,F403
 from .random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402,F401
 from . import autograd  # noqa: E402,F401
+from . import amp  # noqa: E402,F401
+from .amp import autocast  # noqa: E402,F401
 from . import backends, cuda, linalg, fft, special  # noqa: E402,F401
 from . import nn  # noqa: E402,F401
 from . import optim, utils  # noqa: E402,F401

@@ -1,0 +1,124 @@
+"""Checkpoints: a part of the graph that is computed again in backward instead of being kept."""
+
+import numpy as np
+
+from msadapter_hook.tape import Node, Value, enable_grad
+from msadapter_hook.tape.recording import state
+from msadapter_hook.tensor import Tensor
+from msadapter_hook.tensor.generator import default_generator
+
+from .engine import Backward, key_of
+
+
+class _Region:
+    """The primitive of a checkpoint: its gradient runs the function again and differentiates that."""
+
+    name = "checkpoint"
+    outputs = None
+    number = 0
+
+    def __init__(self, function, places, contexts, rng):
+        self.function, self.places, self.contexts, self.rng = function, places, contexts, rng
+
+    def compute(self, inputs, attributes, replay):
+        raise RuntimeError("a checkpointed value that nobody holds cannot be read again")
+
+    def cotangents(self, node, grads, needs):
+        tensors = [Tensor._make(_fresh(v)) for v in node.inputs[: len(self.places)]]
+        rng = default_generator.get_state() if self.rng is not None else None
+        create_graph = state.enabled
+        try:
+            if self.rng is not None:
+                default_generator.set_state(self.rng)
+            with enable_grad(), self.contexts():
+                given = dict(zip(self.places, tensors))
+                outputs = _tuple(self.function(given))
+                roots = [(o.value, g) for o, g in zip(outputs, grads)
+                         if g is not None and isinstance(o, Tensor) and o.requires_grad]
+        finally:
+            if rng is not None:
+                default_generator.set_state(rng)
+        keys = [key_of(v) if v.requires_grad else None for v in node.inputs]
+        with enable_grad():
+            for i, t in enumerate(tensors):
+                keys[i] = key_of(t.value) if t.requires_grad else None
+        found = Backward(roots, {k for k in keys if k is not None}, accumulate=False, create_graph=create_graph).run()
+        return [found.get(k) if k is not None else None for k in keys]
+
+
+def _fresh(value: Value) -> Value:
+    """The same value to a second run of the function: its history is the original's."""
+    return Value(value.shape, value.dtype, value.numpy, None, value.node, value.index, value.requires_grad, value.leaf)
+
+
+def _tuple(x):
+    return x if isinstance(x, tuple) else (x,)
+
+
+def checkpoint_region(function, args, contexts, contexts_again, preserve_rng_state):
+    """Run `function(*args)` and record it as one node.
+
+    `contexts`, `contexts_again`: makers of contexts for the first and the later run. The tensors that the function uses
+    besides its arguments (parameters) are found on the first run.
+    """
+    places = tuple([i for i, a in enumerate(args) if isinstance(a, Tensor)])
+    rng = default_generator.get_state() if preserve_rng_state else None
+
+    def run(given):
+        return function(*[given.get(i, a) for i, a in enumerate(rest)])
+
+    rest = [None if i in places else a for i, a in enumerate(args)]
+    tensors = [args[i] for i in places]
+    with contexts():
+        result = function(*args)
+    if not state.enabled:
+        return result
+    outputs = _tuple(result)
+    arguments = [t.value for t in tensors]
+    outside = _outside(outputs, arguments)
+    recorded = [o for o in outputs if isinstance(o, Tensor) and o.requires_grad]
+    if not recorded:
+        return result
+    node = Node(_Region(run, places, contexts_again, rng), {}, tuple(arguments + outside), False)
+    node.operator = "CheckpointFunctionBackward"
+    made, values = [], []
+    for i, out in enumerate(outputs):
+        if not isinstance(out, Tensor) or not out.requires_grad or any(out is t for t in tensors):
+            made.append(out)
+            values.append(Value((), np.dtype(np.float32)))
+            continue
+        v = out.value
+        value = Value(v.shape, v.dtype, v.numpy, None, node, i, True)
+        values.append(value)
+        made.append(Tensor._make(value, out._dtype))
+    node.bind(values)
+    return tuple(made) if isinstance(result, tuple) else made[0]
+
+
+def _outside(outputs, arguments):
+    """The differentiable values that the function used besides its arguments: leaves and nodes older than its run."""
+    known = {key_of(v) for v in arguments if v.requires_grad}
+    found, seen, stack = {}, set(), []
+    first = None
+    for v in arguments:
+        if v.node is not None:
+            first = max(first or 0, v.node.sequence)
+    marks = {id(v.node) for v in arguments if v.node is not None}
+    for o in outputs:
+        if isinstance(o, Tensor) and o.requires_grad:
+            stack.append(o.value)
+    while stack:
+        v = stack.pop()
+        if not v.requires_grad:
+            continue
+        key = key_of(v)
+        if key in known:
+            continue
+        if v.leaf is not None:
+            found[key] = v
+            continue
+        if v.node is None or id(v.node) in seen or id(v.node) in marks:
+            continue
+        seen.add(id(v.node))
+        stack.extend(v.node.inputs)
+    return list(found.values())

@@ -1,0 +1,427 @@
+"""autograd.Function: operations with a gradient written by the user."""
+
+import functools
+import weakref
+
+import numpy as np
+
+from msadapter_hook.tape import Node, Value, enable_grad, value_of
+from msadapter_hook.tape.recording import state
+from msadapter_hook.tensor import Tensor, cast_value
+from msadapter_hook.tensor.core import DTYPE_OF
+
+from .engine import SECOND_TIME
+from .graph import Node as PublicNode
+
+
+class FunctionCtx:
+    """What `forward` and `backward` of a Function share. Source: PyTorch, torch.autograd.function.FunctionCtx."""
+
+    __module__ = "torch.autograd.function"
+
+    def save_for_backward(self, *tensors):
+        """Keep tensors (or None) for backward; `saved_tensors` gives them back."""
+        self._to_save = tensors
+
+    def save_for_forward(self, *tensors):
+        """Keep tensors for `jvp`."""
+        for t in tensors:
+            if t is not None and not isinstance(t, Tensor):
+                raise AssertionError("save_for_forward expects all arguments to be tensors; you should save non-tensors as "
+                                     "attributes on ctx.")
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *args):
+        """These inputs were changed in place by forward."""
+        self._dirty = args
+
+    def mark_non_differentiable(self, *args):
+        """These outputs carry no gradient."""
+        self._non_differentiable = args
+
+    def mark_shared_storage(self, *pairs):
+        """Kept for old programs; PyTorch ignores it too."""
+
+    def set_materialize_grads(self, value):
+        """Whether missing gradients reach backward as zeros (the default) or as None."""
+        self.materialize_grads = value
+
+
+class BackwardNode(PublicNode, FunctionCtx):
+    """The context and at the same time the `grad_fn` of a Function's outputs."""
+
+    __slots__ = ("__dict__",)
+    __module__ = "torch.autograd.function"
+
+    def __init__(self, function, needs):
+        super().__init__(None)
+        self._function = function
+        self.needs_input_grad = needs
+        self.materialize_grads = True
+        self._to_save = ()
+        self._saved = ()
+        self._dirty = ()
+        self._non_differentiable = ()
+        self._released = False
+
+    def name(self):
+        return self._function.__name__ + "Backward"
+
+    @property
+    def saved_tensors(self):
+        """The tensors kept by save_for_backward. RuntimeError once the graph has been freed."""
+        if self._released:
+            raise RuntimeError(SECOND_TIME)
+        return tuple([unpack() if unpack is not None else None for unpack in self._saved])
+
+    @property
+    def saved_variables(self):
+        return self.saved_tensors
+
+    def _pack(self, node, outputs):
+        """Turn what was handed to save_for_backward into functions that give it back."""
+        made = []
+        for t in self._to_save:
+            if t is None:
+                made.append(None)
+                continue
+            if not isinstance(t, Tensor):
+                raise TypeError("save_for_backward can only save variables, but argument "
+                                f"{len(made)} is of type {type(t).__name__}")
+            for i, out in enumerate(outputs):
+                if t is out and node is not None:
+                    made.append(_SavedOutput(node, i, out))
+                    break
+            else:
+                made.append(_SavedInput(t))
+        self._saved = tuple(made)
+        self._to_save = ()
+
+
+class _SavedInput:
+    """A tensor as it is now; reading it after a write is an error."""
+
+    __slots__ = ("tensor", "version", "packed", "unpack")
+
+    def __init__(self, tensor):
+        from .saved import current_hooks
+
+        self.version = tensor._history.version.count
+        self.unpack = None
+        hooks = current_hooks()
+        if hooks is not None:
+            self.tensor, self.unpack = None, hooks[1]
+            self.packed = hooks[0](tensor)
+        else:
+            self.tensor = tensor
+
+    def __call__(self):
+        if self.unpack is not None:
+            return self.unpack(self.packed)
+        _check(self.tensor, self.version)
+        return self.tensor
+
+
+class _SavedOutput:
+    """An output of the node itself, kept without holding the node."""
+
+    __slots__ = ("node", "index", "array", "counter", "version", "dtype")
+
+    def __init__(self, node, index, tensor):
+        self.node, self.index = weakref.ref(node), index
+        self.array, self.dtype = tensor.value.numpy, tensor._dtype
+        self.counter, self.version = tensor._history.version, tensor._history.version.count
+
+    def __call__(self):
+        if self.counter.count != self.version:
+            from .engine import modified
+
+            raise modified(self.counter.count, self.version, self.array.shape, self.dtype)
+        node = self.node()
+        value = Value(self.array.shape, self.array.dtype, self.array, None, node, self.index, node is not None)
+        return Tensor._make(value, self.dtype)
+
+
+def _check(tensor, version):
+    if tensor._history.version.count != version:
+        from .engine import modified
+
+        raise modified(tensor._history.version.count, version, tensor._size, tensor._dtype)
+
+
+class _FunctionPrimitive:
+    """The primitive of one call: its gradient is the user's backward."""
+
+    name = "function"
+    outputs = None
+
+    def __init__(self, ctx, positions, results):
+        self.ctx = ctx
+        self.positions = positions  # of the tensors among the arguments
+        self.results = results  # (shape, dtype) of each output
+        self.number = 0
+
+    def public(self, node):
+        return self.ctx
+
+    def compute(self, inputs, attributes, replay):
+        raise RuntimeError(SECOND_TIME)
+
+    def cotangents(self, node, grads, needs):
+        ctx = self.ctx
+        if ctx._released:
+            raise RuntimeError(SECOND_TIME)
+        given = []
+        for g, (shape, dtype) in zip(grads, self.results):
+            if g is None and ctx.materialize_grads:
+                g = value_of(np.zeros(shape, dtype))
+            given.append(Tensor._make(g) if g is not None else None)
+        function = ctx._function
+        if function.vjp is not Function.vjp and function.backward is Function.backward:
+            result = function.vjp(ctx, *given)
+        else:
+            result = function.backward(ctx, *given)
+        if not isinstance(result, tuple):
+            result = (result,)
+        result = list(result)
+        while len(result) > self.number and result[-1] is None:
+            result.pop()
+        if len(result) < self.number and not all(i < len(result) for i in self.positions):
+            raise RuntimeError(f"function {ctx.name()} returned an incorrect number of gradients (expected {self.number}, got "
+                               f"{len(result)})")
+        if len(result) > self.number:
+            raise RuntimeError(f"function {ctx.name()} returned an incorrect number of gradients (expected {self.number}, got "
+                               f"{len(result)})")
+        out = []
+        for v, place, need in zip(node.inputs, self.positions, needs):
+            g = result[place]
+            if g is None or not need:
+                out.append(None)
+                continue
+            if not isinstance(g, Tensor):
+                raise TypeError(f"expected Variable or None (got {type(g).__name__})")
+            g = cast_value(g.value, DTYPE_OF[v.dtype])
+            if g.shape != v.shape:
+                g = _fit(g, v, ctx, len(out))
+            out.append(g)
+        return out
+
+
+def _fit(g, v, ctx, i):
+    from msadapter_hook import prims
+    from msadapter_hook.tensor.geometry import broadcast_shapes
+
+    try:
+        expandable = broadcast_shapes(v.shape, g.shape) == g.shape
+    except RuntimeError:
+        expandable = False
+    if not expandable:
+        raise RuntimeError(f"Function {ctx.name()} returned an invalid gradient at index {i} - got {list(g.shape)} but expected "
+                           f"shape compatible with {list(v.shape)}")
+    return prims.sum_to(g, shape=v.shape)
+
+
+class _FunctionMeta(type):
+    def __init__(cls, name, bases, attrs):
+        super().__init__(name, bases, attrs)
+
+
+class Function(FunctionCtx, metaclass=_FunctionMeta):
+    """Base of operations with their own gradient: static `forward` and `backward`, called by `apply`.
+
+    Source: PyTorch, torch.autograd.Function.
+    """
+
+    __module__ = "torch.autograd.function"
+    generate_vmap_rule = False
+
+    def __init__(self, *args, **kwargs):
+        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
+                           "function with static forward method.")
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
+                           "function with static forward method.")
+
+    @staticmethod
+    def forward(*args, **kwargs):
+        """Compute the outputs; overridden."""
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        """Keep what backward needs, where forward takes no ctx; overridden."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx, *grad_outputs):
+        """The gradients of the inputs from those of the outputs; overridden."""
+        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to use "
+                                  "it with backward mode AD.")
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx, *grad_inputs):
+        """The tangents of the outputs; overridden."""
+        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
+
+    @classmethod
+    def apply(cls, *args, **kwargs):
+        """Run forward and record one node whose gradient is `backward`."""
+        places = tuple([i for i, a in enumerate(args) if isinstance(a, Tensor)])
+        tensors = [args[i] for i in places]
+        recording = state.enabled and any(t.requires_grad for t in tensors)
+        needs = tuple([isinstance(a, Tensor) and a.requires_grad for a in args])
+        ctx = BackwardNode(cls, needs)
+        with enable_grad():
+            inputs = tuple([t.value for t in tensors])
+        before, state.enabled = state.enabled, False
+        try:
+            if cls.setup_context is not Function.setup_context:
+                output = cls.forward(*args, **kwargs)
+                cls.setup_context(ctx, args, output)
+            else:
+                output = cls.forward(ctx, *args, **kwargs)
+        finally:
+            state.enabled = before
+        single = not isinstance(output, tuple)
+        outputs = (output,) if single else output
+        if not recording:
+            ctx._pack(None, outputs)
+            for t in ctx._dirty:
+                t._history.version.count += 1
+            return output
+        results = ctx._finish(args, tensors, inputs, places, outputs)
+        return results[0] if single else results
+
+
+def _finish(ctx, args, tensors, inputs, places, outputs):
+    """Put the outputs of a recorded call under its node."""
+    made, values, specs, old = [], [], [], []
+    primitive = _FunctionPrimitive(ctx, places, specs)
+    primitive.number = len(args)
+    node = Node(primitive, {}, inputs, False)
+    node.operator = ctx.name()
+    plain = {id(t) for t in ctx._non_differentiable}
+    dirty = {id(t) for t in ctx._dirty}
+    for i, out in enumerate(outputs):
+        if not isinstance(out, Tensor):
+            specs.append(((), np.dtype(np.float32)))
+            made.append(out)
+            continue
+        with _no_recording():
+            v = out.value
+        specs.append((v.shape, v.dtype))
+        differentiable = id(out) not in plain and (out._dtype.is_floating_point or out._dtype.is_complex)
+        if not differentiable:
+            made.append(out)
+            continue
+        value = Value(v.shape, v.dtype, v.numpy, None, node, i, True)
+        values.append((i, value))
+        if id(out) in dirty:
+            from msadapter_hook.ops.registry import check_inplace
+
+            check_inplace(out)
+            out._write(value)
+            made.append(out)
+        elif any(out is t for t in tensors):
+            made.append(Tensor._make(Value(v.shape, v.dtype, v.numpy.copy(), None, node, i, True), out._dtype))
+            values[-1] = (i, made[-1]._history.value)
+        else:
+            history = out._history
+            if out._moves or history.views or history.parent is not None:
+                out = Tensor._make(value, out._dtype)
+            else:
+                history.value = value
+                out._value, out._generation = None, -1
+            made.append(out)
+        old.append(out)
+    refs = [_dead] * len(outputs)
+    for i, value in values:
+        refs[i] = weakref.ref(value)
+    node.outputs, node.specs = tuple(refs), tuple(specs)
+    ctx._node = node_reference = node
+    ctx._pack(node_reference, outputs)
+    ctx._node = _Later(node)
+    return tuple(made)
+
+
+class _Later:
+    """The node as its context sees it: held weakly, since the node holds the context."""
+
+    __slots__ = ("_ref",)
+
+    def __init__(self, node):
+        object.__setattr__(self, "_ref", weakref.ref(node))
+
+    def __getattr__(self, name):
+        return getattr(self._ref(), name)
+
+    def __setattr__(self, name, value):
+        setattr(self._ref(), name, value)
+
+
+def _dead():
+    return None
+
+
+class _no_recording:
+    def __enter__(self):
+        self.before, state.enabled = state.enabled, False
+
+    def __exit__(self, *exc):
+        state.enabled = self.before
+
+
+BackwardNode._finish = _finish
+
+
+def once_differentiable(function):
+    """Mark a backward that cannot be differentiated again. Source: PyTorch, torch.autograd.function.once_differentiable."""
+
+    @functools.wraps(function)
+    def wrapper(ctx, *args):
+        recording = state.enabled
+        with _no_recording():
+            outputs = function(ctx, *args)
+        if not recording or not any(isinstance(a, Tensor) and a.requires_grad for a in args):
+            return outputs
+        single = not isinstance(outputs, tuple)
+        every = (outputs,) if single else outputs
+        made = tuple([_DelayedError.apply(o) if isinstance(o, Tensor) else o for o in _require(every)])
+        return made[0] if single else made
+
+    return wrapper
+
+
+def _require(outputs):
+    return [o.detach().requires_grad_() if isinstance(o, Tensor) else o for o in outputs]
+
+
+class _DelayedError(Function):
+    """Passes values on; its gradient is an error."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+class InplaceFunction(Function):
+    """Base of functions that may work in place. Source: PyTorch, torch.autograd.function.InplaceFunction."""
+
+    __module__ = "torch.autograd.function"
+
+
+class NestedIOFunction(Function):
+    """Refused: PyTorch keeps it for internal use."""
+
+    __module__ = "torch.autograd.function"
+
+    @classmethod
+    def apply(cls, *args, **kwargs):
+        raise NotImplementedError("NestedIOFunction: pass nested structures as flat tensors to a Function")

@@ -1,0 +1,175 @@
+"""What Python asks of a tensor: its text, copies, pickles, and the properties that PyTorch code looks at."""
+
+import copy as _copy
+from collections import OrderedDict
+
+from msadapter_hook.tensor import Tensor, from_array, printing
+from msadapter_hook.tensor import generator as generators
+from msadapter_hook.tensor.device import current_device
+
+from .devices import place
+
+
+def _text(self, tensor_contents=None):
+    grad_fn = self.grad_fn
+    name = type(grad_fn).__name__ if grad_fn is None else grad_fn.name()
+    class_name = "tensor" if type(self)._overrides is False else type(self).__name__
+    shown = self.device if self.device.type != current_device().type else None
+    plain = self.detach()
+    if self.is_conj() or self.is_neg():
+        plain = plain.resolve_conj().resolve_neg()
+    return printing.format_tensor(
+        plain.as_subclass(Tensor).value.numpy, self._dtype, requires_grad=self.requires_grad,
+        grad_fn_name=name if grad_fn is not None else None, device=shown, class_name=class_name)
+
+
+def __repr__(self, *, tensor_contents=None):
+    if self._overrides:
+        from .overrides import DisableTorchFunctionSubclass
+
+        with DisableTorchFunctionSubclass():
+            return _text(self)
+    return _text(self)
+
+
+def __deepcopy__(self, memo):
+    """A copy with storage of its own, shared as the original's is. Source: PyTorch, Tensor.__deepcopy__."""
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you were "
+            "attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
+            "https://github.com/pytorch/pytorch/pull/103001")
+    if id(self) in memo:
+        return memo[id(self)]
+    storage = self._history.storage
+    copied = memo.get(id(storage))
+    if copied is None:
+        root = storage.root
+        base = Tensor._window(storage.root, (), root.size, root.stride, 0, self._dtype).detach()
+        copied = memo[id(storage)] = Tensor._make(from_array(base.value.numpy.copy()).value, self._dtype, root.stride)
+        memo.setdefault(id(memo), []).append(storage)
+    history = self._history
+    moves = ()
+    while history is not None:
+        moves = history.moves + moves
+        history = history.parent
+    moves = moves + self._moves
+    made = Tensor._window(copied._history, moves, self._size, self._stride, self._offset, self._dtype)
+    if moves:
+        copied._history.views = True
+    if type(self) is not Tensor:
+        made = made.as_subclass(type(self))
+    if self.requires_grad:
+        made.requires_grad_()
+    if self.grad is not None:
+        made.grad = _copy.deepcopy(self.grad, memo)
+    memo[id(self)] = made
+    made.__dict__.update(_copy.deepcopy(self.__dict__, memo))
+    return made
+
+
+def __reduce_ex__(self, protocol):
+    """Pickles as PyTorch's: the storage, and the geometry over it."""
+    import importlib
+
+    utils = importlib.import_module(_served(type(self)) + "._utils")
+    storage = importlib.import_module(_served(type(self)) + ".storage")
+    typed = storage.TypedStorage(wrap_storage=self.untyped_storage(), dtype=self._dtype, _internal=True)
+    arguments = (typed, self._offset, tuple(self._size), self._stride, self.requires_grad, OrderedDict())
+    if type(self) is Tensor and not self.__dict__:
+        return utils._rebuild_tensor_v2, arguments
+    tensor_module = importlib.import_module(_served(type(self)) + "._tensor")
+    return tensor_module._rebuild_from_type_v2, (utils._rebuild_tensor_v2, type(self), arguments, dict(self.__dict__))
+
+
+def _served(cls):
+    """The name under which the served tree is imported."""
+    return "torch"
+
+
+def _type_flag(*kinds):
+    return property(lambda self: self.device.type in kinds)
+
+
+def is_floating_point(self):
+    return self._dtype.is_floating_point
+
+
+def is_complex(self):
+    return self._dtype.is_complex
+
+
+def is_signed(self):
+    return self._dtype.is_signed
+
+
+def is_inference(self):
+    return bool(self._extra is not None and self._extra.get("inference"))
+
+
+def cuda(self, device=None, non_blocking=False, memory_format=None):
+    """On MindSpore's device: the adapter's one device, with one warning. Source: PyTorch, Tensor.cuda."""
+    return place(self, "cuda")
+
+
+def npu(self, device=None, non_blocking=False):
+    return place(self, "npu")
+
+
+def get_device(self):
+    return -1 if self.device.type == "cpu" else self.device.index or 0
+
+
+def pin_memory(self, device=None):
+    """Itself: there is no pinned memory to copy to. Source: PyTorch, Tensor.pin_memory."""
+    return self
+
+
+def is_pinned(self, device=None):
+    return False
+
+
+def share_memory_(self):
+    """Itself: workers are threads, which share memory. Source: PyTorch, Tensor.share_memory_."""
+    return self
+
+
+def is_shared(self):
+    return False
+
+
+def is_same_size(self, other):
+    return self._size == other._size
+
+
+def storage_type(self):
+    return type(self.untyped_storage())
+
+
+def install():
+    """Attach the protocol to Tensor, and tensors to the generator's states."""
+    for method in (__repr__, __deepcopy__, __reduce_ex__, is_floating_point, is_complex, is_signed, is_inference, cuda, npu,
+                   get_device, pin_memory, is_pinned, share_memory_, is_shared, is_same_size):
+        setattr(Tensor, method.__name__, method)
+    Tensor.__str__ = __repr__
+    for name, kinds in {"is_cuda": ("cuda",), "is_cpu": ("cpu",), "is_meta": ("meta",), "is_mps": ("mps",), "is_npu": ("npu",),
+                        "is_xpu": ("xpu",), "is_ipu": ("ipu",), "is_xla": ("xla",), "is_maia": ("maia",),
+                        "is_vulkan": ("vulkan",)}.items():
+        setattr(Tensor, name, _type_flag(*kinds))
+    for name in ("is_sparse", "is_sparse_csr", "is_quantized", "is_nested", "is_mkldnn"):
+        setattr(Tensor, name, False)
+    Tensor.names = property(lambda self: (None,) * self.ndim)
+    generators.state_out = from_array
+    generators.state_in = _state_array
+
+
+def _state_array(state):
+    import numpy as np
+
+    if isinstance(state, np.ndarray):
+        return state
+    if not isinstance(state, Tensor) or state._dtype.numpy != np.uint8:
+        raise TypeError("RNG state must be a torch.ByteTensor")
+    return state.detach().value.numpy
+
+

@@ -1,0 +1,18 @@
+"""torch.autograd: backward, grad, modes, Function."""
+
+from msadapter_hook.autograd import backward, grad  # noqa: F401
+
+from . import function, grad_mode, graph  # noqa: F401
+from .anomaly_mode import detect_anomaly, set_detect_anomaly  # noqa: F401
+from .function import Function  # noqa: F401
+from .grad_mode import (  # noqa: F401
+    enable_grad,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
+from .variable import Variable  # noqa: F401
+
+__all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "grad", "inference_mode", "no_grad",
+           "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled"]

@@ -1,0 +1,20 @@
+"""torch.autograd.variable: Variable, which has long been Tensor itself."""
+
+from .. import Tensor
+
+__all__ = ["Variable"]
+
+
+class _VariableMeta(type):
+    def __instancecheck__(cls, other):
+        return isinstance(other, Tensor)
+
+
+class Variable(metaclass=_VariableMeta):
+    """`Variable(x, requires_grad)`: the tensor itself as a leaf. Source: PyTorch, torch.autograd.Variable."""
+
+    def __new__(cls, data=None, requires_grad=False, volatile=None):
+        from .. import empty
+
+        data = empty(0) if data is None else data
+        return data.detach().requires_grad_(requires_grad)

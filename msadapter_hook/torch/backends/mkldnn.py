@@ -1,0 +1,7 @@
+"""torch.backends.mkldnn: oneDNN is used by MindSpore itself, not through PyTorch's switch."""
+
+enabled = True
+
+
+def is_available():
+    return False
