@@ -274,13 +274,6 @@ class _Plain:
         self.name, self.short, self.function, self.overloads = name, name.rsplit(".", 1)[-1], function, []
 
 
-def plain(name, function):
-    """Make a Python function public under `name` (a namespace may lead): for signatures that no schema describes."""
-    namespace = name.rpartition(".")[0]
-    function.__module__ = "torch." + namespace if namespace else "torch"
-    OPERATORS[name] = _Plain(name, function)
-
-
 def plain(function, name=None, method=None):
     """Make an ordinary Python function public under `name`, and a method where `method` names it; gives the function."""
     name = name or function.__name__

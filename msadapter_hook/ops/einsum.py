@@ -1,0 +1,248 @@
+"""einsum, tensordot and chain_matmul: products over named or numbered axes."""
+
+import math
+
+import numpy as np
+
+from msadapter_hook import prims
+from msadapter_hook.tape import Value
+from msadapter_hook.tensor import Tensor
+
+from ._contract import contract, permuted, shaped
+from .arguments import type_name
+from .matmul import _check_product, _Shape
+from .registry import call, operator, plain
+
+_ELLIPSIS = "..."
+
+
+# ------------------------------------------------------------------------------------------------ einsum
+def einsum(equation, *operands):
+    """Sum of products over the axes that an equation names; also in the form operand, sublist, operand, sublist, …, output.
+
+    Letters that repeat within one operand take its diagonal; `...` stands for axes that broadcast. RuntimeError where
+    equation and operands do not fit. Source: PyTorch, torch.einsum.
+    """
+    if not operands:
+        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its "
+                         "subscripts list")
+    if isinstance(equation, Tensor):
+        equation, operands = _from_sublists((equation, *operands))
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        return einsum(equation, *operands[0])
+    for i, t in enumerate(operands):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"einsum(): argument 'operands' (position {i + 2}) must be Tensor, not {type_name(t)}")
+    return call("_einsum", equation, list(operands))
+
+
+def _from_sublists(parts):
+    def letters(sublist):
+        out = ""
+        for s in sublist:
+            if s is Ellipsis:
+                out += _ELLIPSIS
+            elif 0 <= s < 26:
+                out += chr(ord("A") + s)
+            elif s < 52:
+                out += chr(ord("a") + s - 26)
+            else:
+                raise ValueError("einsum(): subscripts in subscript list are not within the valid range [0, 52)")
+        return out
+
+    equation = ",".join(letters(s) for s in parts[1::2][: len(parts) // 2])
+    if len(parts) % 2 == 1:
+        equation += "->" + letters(parts[-1])
+        return equation, parts[:-1:2]
+    return equation, parts[::2]
+
+
+def _names(text, where):
+    """The names of one term: letters, and `...` as one name."""
+    names, i = [], 0
+    while i < len(text):
+        c = text[i]
+        if c == ".":
+            if text[i:i + 3] != _ELLIPSIS:
+                raise RuntimeError(f"einsum(): found '.' {where} that is not part of any ellipsis")
+            if _ELLIPSIS in names:
+                raise RuntimeError(f"einsum(): found '.' {where} for which an ellipsis was already found")
+            names.append(_ELLIPSIS)
+            i += 3
+            continue
+        if not (c.isascii() and c.isalpha()):
+            raise RuntimeError(f"einsum(): invalid subscript given at index {i} in the equation string, subscripts must be in "
+                               "[a-zA-Z]")
+        names.append(c)
+        i += 1
+    return names
+
+
+@operator("_einsum(str equation, Tensor[] operands) -> Tensor", forms="function")
+def _einsum(equation, operands):
+    text = equation.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if len(terms) > len(operands):
+        raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
+    if len(terms) < len(operands):
+        raise RuntimeError("einsum(): more operands were provided than specified in the equation")
+    labels = [_names(t, f"for operand {i}") for i, t in enumerate(terms)]
+    rank = 0
+    for i, (names, v) in enumerate(zip(labels, operands)):
+        plain_names = [n for n in names if n != _ELLIPSIS]
+        if _ELLIPSIS in names:
+            if len(plain_names) > v.ndim:
+                raise RuntimeError(f"einsum(): the number of subscripts in the equation ({len(plain_names)}) is more than the number "
+                                   f"of dimensions ({v.ndim}) for operand {i}")
+            rank = max(rank, v.ndim - len(plain_names))
+        elif len(plain_names) != v.ndim:
+            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({len(plain_names)}) does not match the number "
+                               f"of dimensions ({v.ndim}) for operand {i} and no ellipsis was given")
+
+    def spelled(names, ndim):
+        out = []
+        for n in names:
+            if n == _ELLIPSIS:
+                count = ndim - len(names) + 1
+                out += [("...", rank - count + k) for k in range(count)]
+            else:
+                out.append(n)
+        return out
+
+    full = [spelled(names, v.ndim) for names, v in zip(labels, operands)]
+    dots = [("...", k) for k in range(rank)]
+    if arrow:
+        out = []
+        for n in _names(right, "for the output"):
+            if n == _ELLIPSIS:
+                out += dots
+            elif n in out:
+                raise RuntimeError(f"einsum(): output subscript {n} appears more than once in the output")
+            elif not any(n in names for names in full):
+                raise RuntimeError(f"einsum(): output subscript {n} does not appear in the equation for any input operand")
+            else:
+                out.append(n)
+    else:
+        counts = {}
+        for names in full:
+            for n in names:
+                if isinstance(n, str):
+                    counts[n] = counts.get(n, 0) + 1
+        out = dots + sorted(n for n, c in counts.items() if c == 1)
+    seen = {}
+    for i, (names, v) in enumerate(zip(full, operands)):
+        for n, s in zip(names, v.shape):
+            if seen.get(n, 1) != 1 and s not in (1, seen[n]):
+                raise RuntimeError(f"einsum(): subscript {n if isinstance(n, str) else '...'} has size {s} for operand {i} which "
+                                   f"does not broadcast with previously seen size {seen[n]}")
+            seen[n] = s if seen.get(n, 1) == 1 else seen[n]
+    pairs = [_diagonals(v, names, i) for i, (v, names) in enumerate(zip(operands, full))]
+    acc, names = pairs[0]
+    for k in range(1, len(pairs)):
+        other, other_names = pairs[k]
+        later = set(out).union(*[set(n) for _, n in pairs[k + 1:]])
+        keep = [n for n in dict.fromkeys(names + other_names) if n in later]
+        if k == len(pairs) - 1:
+            keep = [n for n in out if n in keep]
+        acc, names = contract(acc, names, other, other_names, keep), keep
+    gone = tuple([i for i, n in enumerate(names) if n not in out])
+    if gone:
+        acc = prims.sum(acc, axes=gone, keepdims=False)
+        names = [n for n in names if n in out]
+    missing = [n for n in out if n not in names]
+    if missing:
+        acc = shaped(acc, (1,) * len(missing) + acc.shape)
+        names = missing + names
+    return permuted(acc, [names.index(n) for n in out])
+
+
+def _diagonals(v, names, operand):
+    """The operand with each repeated name reduced to the diagonal of its axes."""
+    names = list(names)
+    for n in list(dict.fromkeys(names)):
+        while names.count(n) > 1:
+            i = names.index(n)
+            j = names.index(n, i + 1)
+            if v.shape[i] != v.shape[j]:
+                raise RuntimeError(f"einsum(): subscript {n} is repeated for operand {operand} but the sizes don't match, "
+                                   f"{v.shape[j]} != {v.shape[i]}")
+            v = diagonal_values(v, i, j)
+            names = [n] + [m for k, m in enumerate(names) if k not in (i, j)]
+    return v, names
+
+
+def diagonal_values(v, i, j):
+    """The diagonal over axes i and j, as the first axis of the result."""
+    at = Value((v.shape[i],), np.dtype(np.int64), np.arange(v.shape[i]))
+    rest = [k for k in range(v.ndim) if k not in (i, j)]
+    return prims.index_get(permuted(v, [i, j] + rest), at, at, axes=(0, 1))
+
+
+# ------------------------------------------------------------------------------------------------ tensordot, chain_matmul
+@operator("_tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", forms="function out")
+def _tensordot(self, other, dims_self, dims_other):
+    da = [d % self.ndim if -self.ndim <= d < self.ndim else d for d in dims_self]
+    db = [d % other.ndim if -other.ndim <= d < other.ndim else d for d in dims_other]
+    for d, v in [(d, self) for d in da] + [(d, other) for d in db]:
+        if not 0 <= d < v.ndim:
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-v.ndim}, {v.ndim - 1}], but got {d})")
+    free_a = [i for i in range(self.ndim) if i not in da]
+    free_b = [i for i in range(other.ndim) if i not in db]
+    for i, j, ia, jb in zip(da, db, dims_self, dims_other):
+        if self.shape[i] != other.shape[j] and 1 not in (self.shape[i], other.shape[j]):
+            raise RuntimeError(f"contracted dimensions need to match, but first has size {self.shape[i]} in dim {ia} and second "
+                               f"has size {other.shape[j]} in dim {jb}")
+    for i, j in zip(da, db):  # a contracted size of 1 broadcasts: the other one is summed first
+        if self.shape[i] == 1 and other.shape[j] != 1:
+            other = prims.sum(other, axes=(j,), keepdims=True)
+        elif other.shape[j] == 1 and self.shape[i] != 1:
+            self = prims.sum(self, axes=(i,), keepdims=True)
+    rows = math.prod(self.shape[i] for i in free_a)
+    inner = math.prod(self.shape[i] for i in da)
+    columns = math.prod(other.shape[i] for i in free_b)
+    _check_product(_Shape((rows, inner), self.dtype), _Shape((inner, columns), other.dtype))
+    left = shaped(permuted(self, free_a + da), (rows, inner))
+    right = shaped(permuted(other, db + free_b), (inner, columns))
+    return shaped(prims.matmul(left, right), [self.shape[i] for i in free_a] + [other.shape[i] for i in free_b])
+
+
+def tensordot(a, b, dims=2, out=None):
+    """Contraction of two tensors over `dims` axes: a number (the last of `a`, the first of `b`) or two lists.
+
+    RuntimeError where the sizes do not fit. Source: PyTorch, torch.tensordot.
+    """
+    if isinstance(dims, Tensor):
+        if dims.dim() == 2 and dims.size(0) == 2:
+            dims_a, dims_b = dims[0].tolist(), dims[1].tolist()
+            return call("_tensordot", a, b, dims_a, dims_b, out=out)
+        dims = int(dims.item())
+    if isinstance(dims, (tuple, list)):
+        dims_a, dims_b = ([d] if isinstance(d, int) else list(d) for d in dims)
+    else:
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.dim(), b.dim()):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        dims_a, dims_b = list(range(-dims, 0)), list(range(dims))
+    if len(dims_a) != len(dims_b):
+        raise RuntimeError("both dimension lists should have same length")
+    return call("_tensordot", a, b, dims_a, dims_b, out=out)
+
+
+def chain_matmul(*matrices, out=None):
+    """Product of matrices in the cheapest order. Source: PyTorch, torch.chain_matmul."""
+    if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
+        matrices = tuple(matrices[0])
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    for t in matrices:
+        if t.dim() != 2:
+            raise RuntimeError(f"Tensor dimension is {t.dim()}, expected 2 instead")
+    if len(matrices) == 1:
+        return matrices[0]
+    return call("linalg.multi_dot", list(matrices), out=out)
+
+
+for _function in (einsum, tensordot, chain_matmul):
+    plain(_function)
