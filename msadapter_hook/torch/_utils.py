@@ -33,3 +33,127 @@ class ExceptionWrapper:
             # its constructor wants other arguments
             raise RuntimeError(message) from None
         raise exception
+
+
+# ------------------------------------------------------------------------------------------ tensors out of checkpoints
+# The names, and the order of the arguments, are PyTorch's file format.
+def _rebuild_tensor(storage, storage_offset, size, stride):
+    """A tensor over a TypedStorage."""
+    return storage._tensor(size, stride, storage_offset)
+
+
+def _finish(tensor, requires_grad, metadata):
+    if metadata:
+        for key in ("conj", "neg"):
+            if metadata.get(key):
+                # stored without the flag: the values are what the flag would make of them
+                tensor = tensor.conj_physical() if key == "conj" else tensor.neg()
+    if requires_grad:
+        tensor.requires_grad_(True)
+    return tensor
+
+
+def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None):
+    """A tensor over a TypedStorage; the hooks are an empty table."""
+    return _finish(_rebuild_tensor(storage, storage_offset, size, stride), requires_grad, metadata)
+
+
+def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
+    """A tensor of `dtype` over bytes; for the dtypes that have no storage class."""
+    from .storage import TypedStorage
+
+    memory = storage._memory if isinstance(storage, TypedStorage) else storage
+    if hasattr(memory, "storage"):
+        memory = memory.storage()
+    typed = TypedStorage(wrap_storage=memory, dtype=dtype)
+    return _finish(typed._tensor(size, stride, storage_offset), requires_grad, metadata)
+
+
+def _rebuild_parameter(data, requires_grad, backward_hooks):
+    """A Parameter over a tensor."""
+    from .nn.parameter import Parameter
+
+    return Parameter(data, requires_grad)
+
+
+def _set_obj_state(obj, state):
+    """Attributes (and, in a pair, slots) onto a tensor of a subclass."""
+    slots = None
+    if isinstance(state, tuple):
+        if len(state) != 2:
+            raise RuntimeError(f"Invalid serialized state: {state}")
+        state, slots = state
+    for table in (state, slots):
+        for key, value in (table or {}).items():
+            setattr(obj, key, value)
+    return obj
+
+
+def _get_obj_state(obj):
+    """The attributes of a tensor of a subclass, as pickles have them; a pair when there are slots too."""
+    from copyreg import _slotnames
+
+    state = dict(getattr(obj, "__dict__", None) or {})
+    own_slots = [name for cls in type(obj).__mro__ for name in _user_slots(cls)]
+    slots = {name: getattr(obj, name) for name in _slotnames(type(obj)) if name in own_slots and hasattr(obj, name)}
+    return (state, slots) if slots else state
+
+
+def _user_slots(cls):
+    from msadapter_hook.tensor import Tensor
+
+    if issubclass(Tensor, cls):
+        return ()
+    slots = cls.__dict__.get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
+    """A Parameter with attributes of its own."""
+    return _set_obj_state(_rebuild_parameter(data, requires_grad, backward_hooks), state)
+
+
+def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
+    """A tensor without data."""
+    from . import empty_strided
+
+    return empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
+
+
+def _rebuild_device_tensor_from_numpy(data, dtype, device, requires_grad):
+    """A tensor of an accelerator that was stored as a NumPy array."""
+    from . import from_numpy
+
+    tensor = from_numpy(data).to(dtype=dtype, device=device)
+    tensor.requires_grad = requires_grad
+    return tensor
+
+
+def _rebuild_device_tensor_from_cpu_tensor(data, dtype, device, requires_grad):
+    """A tensor of an accelerator that was stored as a host tensor."""
+    tensor = data.to(dtype=dtype, device=device)
+    tensor.requires_grad = requires_grad
+    return tensor
+
+
+def _rebuild_sparse_tensor(layout, data):
+    """A sparse COO tensor from indices, values and size."""
+    from . import sparse_coo, sparse_coo_tensor
+
+    if layout != sparse_coo:
+        raise NotImplementedError(f"loading of a sparse tensor of layout {layout} is not supported; save it dense")
+    indices, values, size = data[:3]
+    coalesced = data[3] if len(data) > 3 else False
+    return sparse_coo_tensor(indices, values, size, is_coalesced=coalesced or None)
+
+
+def _unsupported(kind):
+    def rebuild(*args, **kwargs):
+        raise NotImplementedError(f"loading of {kind} tensors is not supported; save them as plain tensors")
+
+    return rebuild
+
+
+_rebuild_qtensor = _unsupported("quantized")
+_rebuild_nested_tensor = _unsupported("nested")
+_rebuild_wrapper_subclass = _unsupported("wrapper subclass")

@@ -1,0 +1,125 @@
+# How tensors are pickled and copied: in PyTorch's format, so that its checkpoints and ours are the same.
+import copy
+from collections import OrderedDict
+
+from msadapter_hook.tensor import Tensor
+
+from ._utils import (
+    _get_obj_state,
+    _rebuild_meta_tensor_no_storage,
+    _rebuild_sparse_tensor,
+    _rebuild_tensor_v2,
+    _rebuild_tensor_v3,
+    _set_obj_state,
+)
+from .storage import TypedStorage, _legacy_storage_class, _warn_typed_storage_removal
+from .utils.hooks import warn_if_has_hooks
+
+
+def _rebuild_from_type_v2(func, new_type, args, state):
+    """A tensor of a subclass, or one with attributes: made as a plain tensor, then given type and state."""
+    made = func(*args)
+    if type(made) is not new_type:
+        made = made.as_subclass(new_type)
+    if getattr(made.__class__, "__setstate__", Tensor.__setstate__) is not Tensor.__setstate__:
+        made.__setstate__(state)
+    else:
+        made = _set_obj_state(made, state)
+    return made
+
+
+def _reduce_plain(self):
+    if self.device.type == "meta":
+        return _rebuild_meta_tensor_no_storage, (self.dtype, tuple(self.size()), self.stride(), self.requires_grad)
+    if self.is_sparse:
+        parts = (self._indices(), self._values(), self.size(), self.is_coalesced())
+        return _rebuild_sparse_tensor, (self.layout, parts)
+    geometry = (self.storage_offset(), tuple(self.size()), self.stride())
+    hooks = OrderedDict()  # hooks are never saved; the format has a place for them
+    if _legacy_storage_class(self.dtype) is None:
+        return _rebuild_tensor_v3, (self.untyped_storage(), *geometry, self.requires_grad, hooks, self.dtype)
+    storage = TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
+    return _rebuild_tensor_v2, (storage, *geometry, self.requires_grad, hooks)
+
+
+def _reduce_ex(self, protocol):
+    warn_if_has_hooks(self)
+    state = _get_obj_state(self)
+    if type(self) is Tensor and not state:
+        return _reduce_plain(self)
+    func, args = _reduce_plain(self)
+    # a subclass may carry methods of its own for its state
+    state = self.__getstate__() if _has_own_getstate(type(self)) else (state or None)
+    return _rebuild_from_type_v2, (func, type(self), args, state)
+
+
+def _has_own_getstate(cls):
+    return any("__getstate__" in c.__dict__ for c in cls.__mro__ if not issubclass(Tensor, c))
+
+
+def _setstate(self, state):
+    """Takes over attributes, or the (storage, offset, size, stride) of the oldest files."""
+    if isinstance(state, tuple) and len(state) == 4 and isinstance(state[0], TypedStorage):
+        self.set_(*state)
+    else:
+        _set_obj_state(self, state)
+
+
+def _deepcopy(self, memo):
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
+            "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
+            "see https://github.com/pytorch/pytorch/pull/103001"
+        )
+    if id(self) in memo:
+        return memo[id(self)]
+    made = _copied(self, memo)
+    if type(made) is not type(self):
+        made = made.as_subclass(type(self))
+    if self.requires_grad and not made.requires_grad:
+        made.requires_grad_()
+    if self.grad is not None:
+        made.grad = copy.deepcopy(self.grad, memo)
+    _set_obj_state(made, copy.deepcopy(_get_obj_state(self), memo))
+    memo[id(self)] = made
+    return made
+
+
+def _copied(self, memo):
+    """A copy of the data in which tensors that shared a storage still share one."""
+    if self.device.type == "meta" or self.is_sparse:
+        return self.detach().clone()
+    storage = self.untyped_storage()
+    key = ("storage copy", _identity(storage))
+    memory = memo.get(key)
+    if memory is None:
+        from .storage import PendingStorage
+
+        bytes_ = storage.numpy_bytes().copy()
+        memory = memo[key] = PendingStorage(bytes_.view(self.dtype.numpy))
+    return memory.tensor(self.dtype, tuple(self.size()), self.stride(), self.storage_offset())
+
+
+def _identity(storage):
+    return getattr(storage, "_cdata", None) or id(storage._storage)
+
+
+def _storage(self):
+    """The TypedStorage under this tensor (deprecated in PyTorch: `untyped_storage()` is the one to use)."""
+    _warn_typed_storage_removal(stacklevel=2)
+    return self._typed_storage()
+
+
+def _typed_storage(self):
+    return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
+
+
+for _name, _function in {
+    "__reduce_ex__": _reduce_ex,
+    "__setstate__": _setstate,
+    "__deepcopy__": _deepcopy,
+    "storage": _storage,
+    "_typed_storage": _typed_storage,
+}.items():
+    setattr(Tensor, _name, _function)
