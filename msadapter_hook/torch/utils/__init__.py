@@ -1,0 +1,5 @@
+# torch.utils: hooks, trees, data loading, checkpointing and a few small helpers.
+from . import _pytree as _pytree
+from . import data as data
+from . import hooks as hooks
+from ._swap import swap_tensors as swap_tensors
