@@ -3,9 +3,10 @@
 import warnings
 
 from msadapter_hook import settings
+from msadapter_hook.tape import enable_grad, late
 from msadapter_hook.tensor import Tensor
 
-from .engine import Backward, key_of, ones_like
+from .engine import Backward, key_of
 
 NO_GRAD_FN = "element {} of tensors does not require grad and does not have a grad_fn"
 
@@ -30,7 +31,7 @@ def _cotangents(outputs, grads, batched=False):
     grads = (None,) * len(outputs) if grads is None else ((grads,) if isinstance(grads, Tensor) else tuple(grads))
     if len(grads) != len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
-    made = []
+    made, implicit = [], []
     for out, g in zip(outputs, grads):
         if g is None:
             if out.requires_grad and out.numel() != 1:
@@ -39,7 +40,8 @@ def _cotangents(outputs, grads, batched=False):
                 raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
             if out.requires_grad and out.dtype.is_complex:
                 raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
-            made.append(ones_like(out.value))
+            made.append(late.ones(_recorded(out)))
+            implicit.append(made[-1])
             continue
         if not isinstance(g, Tensor):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
@@ -53,7 +55,7 @@ def _cotangents(outputs, grads, batched=False):
         from msadapter_hook.tensor import cast_value
 
         made.append(cast_value(g.value, out.dtype))
-    return made
+    return made, implicit
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
@@ -68,7 +70,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     if inputs is not None and not isinstance(inputs, Tensor) and len(inputs := tuple(inputs)) == 0:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     outputs = _as_tuple(tensors)
-    cotangents = _cotangents(outputs, grad_tensors)
+    cotangents, implicit = _cotangents(outputs, grad_tensors)
     retain_graph = create_graph if retain_graph is None else retain_graph
     roots = _roots(outputs, cotangents)
     wanted = None
@@ -79,7 +81,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
             if not t.requires_grad:
                 raise RuntimeError("One of the differentiated Tensors does not require grad")
             wanted.append(key_of(t.value))
-    found = Backward(roots, wanted, accumulate=True, retain_graph=retain_graph, create_graph=create_graph).run()
+    found = Backward(roots, wanted, accumulate=True, retain_graph=retain_graph, create_graph=create_graph,
+                     implicit=implicit).run()
     if inputs is not None:
         from .engine import accumulate
 
@@ -99,8 +102,6 @@ def _roots(outputs, cotangents):
 
 def _recorded(tensor):
     """The tensor's value with its history, whatever the grad mode."""
-    from msadapter_hook.tape import enable_grad
-
     with enable_grad():
         return tensor.value
 
@@ -120,7 +121,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
     if is_grads_batched:
         return _batched(outputs, inputs, grad_outputs, create_graph, allow_unused, materialize_grads)
-    cotangents = _cotangents(outputs, grad_outputs)
+    cotangents, implicit = _cotangents(outputs, grad_outputs)
     retain_graph = create_graph if retain_graph is None else retain_graph
     roots = _roots(outputs, cotangents)
     keys = []
@@ -130,7 +131,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         if not t.requires_grad:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         keys.append(key_of(_recorded(t)))
-    found = Backward(roots, keys, accumulate=False, retain_graph=retain_graph, create_graph=create_graph).run()
+    found = Backward(roots, keys, accumulate=False, retain_graph=retain_graph, create_graph=create_graph,
+                     implicit=implicit).run()
     results = []
     for t, key in zip(inputs, keys):
         g = found.get(key)

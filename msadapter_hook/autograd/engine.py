@@ -10,7 +10,7 @@ from collections import defaultdict
 
 from msadapter_hook import prims
 from msadapter_hook.tape import Program, Value, enable_grad, value_of
-from msadapter_hook.tape.program import distinct_arrays, from_arrays
+from msadapter_hook.tape import late
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor
 
@@ -58,11 +58,12 @@ def key_of(value: Value):
 class Backward:
     """One backward pass from `roots` ((Value, cotangent Value) pairs).
 
-    `captured`: keys whose gradients are asked for (None: every leaf accumulates). `accumulate`: put leaf gradients into
+    `implicit`: the cotangents that are ones because nothing was given. `captured`: keys whose gradients are asked for (None: every leaf accumulates). `accumulate`: put leaf gradients into
     `.grad`. The gradients asked for are in `result` afterwards, by key.
     """
 
-    def __init__(self, roots, captured=None, accumulate=True, retain_graph=False, create_graph=False):
+    def __init__(self, roots, captured=None, accumulate=True, retain_graph=False, create_graph=False,
+                 implicit=()):
         self.captured = set(captured) if captured is not None else None
         self.accumulate = accumulate
         self.retain_graph = retain_graph
@@ -70,6 +71,7 @@ class Backward:
         self.cotangents = {}
         self.result = {}
         self.roots = roots
+        self.ones = implicit
 
     # -------------------------------------------------------------------------------------------- order
     def _graph(self):
@@ -153,6 +155,8 @@ class Backward:
         finally:
             _passes.running.pop()
             state.enabled = before
+        if not _passes.running:
+            late.flush()
         return self.result
 
     def reached(self, tensors):
@@ -240,15 +244,23 @@ class Backward:
             self._check(node)
         if self.captured is not None and not any(self._needed(n, v) for n in nodes for v in n.inputs):
             return
-        program, inputs = Program.trace(nodes, wanted)
-        grads = program.vjp(distinct_arrays(inputs), tuple([g.array for g in cotangents]))
-        differentiated = [inputs[i] for i in program.positions]
-        for v, g in zip(differentiated, from_arrays(grads, differentiated)):
+        for v, g in self._differentiate(nodes, wanted, cotangents):
             if self._needed(None, v):
                 self._add(v, g)
         if not self.retain_graph:
-            for node in nodes:
+            for node in reversed(nodes):
                 node.release()
+
+    def _differentiate(self, nodes, wanted, cotangents):
+        """(input, gradient) of a segment: those that came with an early read of the loss, or from a replay now."""
+        root = wanted[0][0]
+        if len(wanted) == 1 and root.prefetched is not None and root.prefetched[0] == len(nodes) and cotangents[0] in self.ones:
+            _, grads, inputs = root.prefetched
+            return [(v, grads[id(v)]) for v in inputs if id(v) in grads]
+        carried = late.held(nodes)
+        program, inputs = Program.trace(nodes, wanted, carried)
+        grads = program.run(wanted + [c for c in carried if c not in wanted], inputs, cotangents)
+        return [(inputs[p], g) for p, g in zip(program.positions, grads)]
 
     def _reaching(self, nodes, wanted):
         """The nodes of a segment that the wanted outputs depend on."""
@@ -359,10 +371,3 @@ def modified(version, expected, size, dtype):
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"[torch.{dtype.scalar_name}Tensor {list(size)}] is at version {version}; expected version {expected} instead. Hint: enable "
         "anomaly detection to find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True).")
-
-
-def ones_like(value: Value) -> Value:
-    """The implicit cotangent of a scalar root."""
-    import numpy as np
-
-    return value_of(np.ones(value.shape, value.dtype))

@@ -1,5 +1,6 @@
 """Primitive: the unit of computation and of recording. Every array in the product is computed by calling one."""
 
+import weakref
 from functools import lru_cache
 
 import numpy as np
@@ -22,11 +23,12 @@ class Primitive:
     `eager`: MindSpore's kernel also where nothing is recorded (it beats NumPy's).
     `vjp`: one function per input, `f(cotangent, output, *inputs, **attributes) -> Value`, written with primitives, so it
     can be differentiated again; or `joint_vjp(cotangents, outputs, needs, *inputs, **attributes) -> list` for several at
-    once. `outputs`: how many (None: decided by what the kernel gives, a tuple).
+    once. `outputs`: how many (None: decided by what the kernel gives, a tuple). `static`: shapes and dtypes of the results
+    follow from those of the inputs and the attributes, which are hashable; so the call may be computed late.
     """
 
     def __init__(self, name, host=None, mindspore=None, *, vjp=None, joint_vjp=None, dtypes=SINGLE, guard=None,
-                 eager=False, outputs=1, differentiable=True, uses_output=True):
+                 eager=False, outputs=1, differentiable=True, uses_output=True, static=True):
         self.name = name
         self.host = host
         self.vjp = vjp
@@ -37,6 +39,7 @@ class Primitive:
         self.outputs = outputs
         self.uses_output = uses_output
         self.differentiable = differentiable and (vjp is not None or joint_vjp is not None)
+        self.static = static
         self.mindspore = mindspore
         if mindspore is not None:
             self.bound = lru_cache(maxsize=2048)(mindspore)
@@ -45,32 +48,56 @@ class Primitive:
         return f"<primitive {self.name}>"
 
     def __call__(self, *inputs: Value, **attributes):
-        """Compute, and record where an input requires grad and grad mode is on. One Value, or a tuple of them."""
-        requires = False
+        """Compute or note, and record where an input requires grad and grad mode is on. One Value, or a tuple of them."""
+        requires = pending = False
         if state.enabled and self.differentiable:
             for v in inputs:
                 if v.requires_grad:
                     requires = True
                     break
+        for v in inputs:
+            if v._numpy is None and v._array is None:
+                pending = True
+                break
         on_mindspore = self.mindspore is not None and (
             (requires or self.eager or self.host is None)
             and inputs[0].dtype in self.dtypes
             and (self.guard is None or self.guard(*inputs, **attributes))
         )
+        key = None
+        if self.static and (pending or requires and on_mindspore) and late.state.enabled:
+            key = (self, on_mindspore, tuple(attributes.items()), tuple([(v.shape, v.dtype) for v in inputs]))
+            try:
+                specs = late.SPECS.get(key)
+            except TypeError:  # an attribute that cannot be hashed
+                key = specs = None
+            if specs is not None:
+                return self._note(inputs, attributes, on_mindspore, requires, specs)
         results = self.compute(inputs, attributes, on_mindspore)
         if not requires:
-            if self.outputs == 1:
-                r = results[0]
-                return Value(r.shape, r.dtype, r) if not on_mindspore else _from_array(r)
-            return tuple([_from_array(r) if on_mindspore else Value(r.shape, r.dtype, r) for r in results])
+            values = [_from_array(r) if on_mindspore else Value(r.shape, r.dtype, r) for r in results]
+        else:
+            node = Node(self, attributes, inputs, on_mindspore)
+            values = []
+            for i, r in enumerate(results):
+                v = _from_array(r) if on_mindspore else Value(r.shape, r.dtype, r)
+                v.node, v.index = node, i
+                v.requires_grad = v.dtype.kind in "fcV"
+                values.append(v)
+            node.bind(values)
+        if key is not None:
+            late.remember(key, tuple([(v.shape, v.dtype) for v in values]))
+        return values[0] if self.outputs == 1 else tuple(values)
+
+    def _note(self, inputs, attributes, on_mindspore, requires, specs):
+        """A node that is not computed yet, and its pending values."""
         node = Node(self, attributes, inputs, on_mindspore)
-        values = []
-        for i, r in enumerate(results):
-            v = _from_array(r) if on_mindspore else Value(r.shape, r.dtype, r)
-            v.node, v.index = node, i
-            v.requires_grad = v.dtype.kind in "fcV" or v.dtype.name == "bfloat16"
-            values.append(v)
-        node.bind(values)
+        node.where = late.user_line()
+        values = [Value(shape, dtype, None, None, node, i, requires and dtype.kind in "fcV")
+                  for i, (shape, dtype) in enumerate(specs)]
+        node.outputs, node.specs = tuple(map(weakref.ref, values)), specs
+        if not requires:
+            late.wait(node)
         return values[0] if self.outputs == 1 else tuple(values)
 
     def compute(self, inputs, attributes, on_mindspore):
@@ -108,3 +135,6 @@ def _from_array(array):
     if known is None:
         known = _NUMPY_DTYPES[dtype] = backend.as_numpy(array).dtype
     return Value(array.shape, known, None, array)
+
+
+from . import late  # noqa: E402  (lateness is built from primitives, and primitives ask it)

@@ -6,43 +6,59 @@ repeats builds its program once.
 
 from collections import OrderedDict
 
+import numpy as np
+
 from msadapter_hook import backend
 
 from .value import Value
 
 _KEPT = 256
 _programs = OrderedDict()
+_differentiated = set()
 
 
 class Program:
     """The function of `nodes` (in order of recording): arrays of the inputs in, arrays of the outputs out."""
 
-    __slots__ = ("source", "function", "positions", "_gradient", "runs")
+    __slots__ = ("source", "function", "positions", "base", "zeros", "_gradient")
 
-    def __init__(self, source, function, positions):
+    def __init__(self, source, function, positions, base, carried):
         self.source = source
         self.function = function
         self.positions = positions
+        self.base = base  # the structure without the values that are only carried along
+        self.zeros = tuple([constant_zeros(shape, dtype) for shape, dtype in carried])
         self._gradient = backend.Gradient(function, positions)
-        self.runs = 0
 
-    def vjp(self, inputs, cotangents):
-        """One cotangent (MindSpore tensor) per differentiated input, in the order of `positions`."""
-        self.runs += 1
-        return self._gradient(inputs, cotangents)
+    def differentiated(self):
+        """Whether a backward pass has differentiated a program of this structure."""
+        return self.base in _differentiated
+
+    def run(self, outputs, inputs, cotangents):
+        """Replay: fill the pending Values among `outputs`, and give one gradient per differentiated input, in the order of
+        `positions`. `cotangents`: one Value per wanted output."""
+        if len(_differentiated) > 4 * _KEPT:
+            _differentiated.clear()
+        _differentiated.add(self.base)
+        given = tuple([g.array for g in cotangents]) + self.zeros
+        results, grads = self._gradient(distinct_arrays(inputs), given)
+        for (node, i), result in zip(outputs, results):
+            value = node.outputs[i]()
+            if value is not None and value.pending:
+                value.fill(result)
+        return [Value(inputs[p].shape, inputs[p].dtype, None, g) for p, g in zip(self.positions, grads)]
 
     @classmethod
-    def trace(cls, nodes, wanted):
-        """The program of `nodes` with outputs `wanted` ((node, index) pairs), and its input Values.
-
-        Inputs that require grad are differentiated.
+    def trace(cls, nodes, wanted, carried=()):
+        """The program of `nodes` with outputs `wanted` and, without gradient, `carried` ((node, index) pairs); and its
+        input Values. Inputs that require grad are differentiated.
         """
         place = {id(n): i for i, n in enumerate(nodes)}
         inputs, slots, wiring = [], {}, []
         for n in nodes:
             args = []
             for v in n.inputs:
-                made = place.get(id(v.node)) if v.node is not None and v.requires_grad else None
+                made = place.get(id(v.node)) if v.node is not None and v.leaf is None else None
                 if made is not None:
                     args.append((made, v.index))
                     continue
@@ -54,10 +70,13 @@ class Program:
                 args.append(slot)
             wiring.append((n.primitive, tuple(n.attributes.items()), tuple(args), len(n.outputs)))
         results = tuple([(place[id(n)], i) for n, i in wanted])
-        key = (tuple(wiring), results, tuple([(v.shape, v.dtype.num, v.requires_grad) for v in inputs]))
+        base = (tuple(wiring), results, tuple([(v.shape, v.dtype.num, v.requires_grad) for v in inputs]))
+        carried = [c for c in carried if c not in wanted]
+        extra = tuple([(place[id(n)], i) for n, i in carried])
+        key = (base, extra)
         program = _programs.get(key)
         if program is None:
-            program = _programs[key] = cls._build(wiring, results, inputs)
+            program = _programs[key] = cls._build(wiring, results, extra, inputs, base, [n.specs[i] for n, i in carried])
             if len(_programs) > _KEPT:
                 _programs.popitem(last=False)
         else:
@@ -65,7 +84,7 @@ class Program:
         return program, inputs
 
     @classmethod
-    def _build(cls, wiring, results, inputs):
+    def _build(cls, wiring, results, extra, inputs, base, carried):
         environment, lines = {"__name__": __name__}, []
         single = {}
         for i, (primitive, attributes, args, outputs) in enumerate(wiring):
@@ -78,12 +97,18 @@ class Program:
                 return f"v{a[0]}" if single[a[0]] else f"v{a[0]}[{a[1]}]"
 
             lines.append(f"    v{i} = p{i}({', '.join(map(name, args))})  # {primitive.name}")
-        outs = "".join(f"{name(r)}, " for r in results)
+        environment["stop"] = backend.stop_gradient
+        outs = "".join(f"{name(r)}, " for r in results) + "".join(f"stop({name(r)}), " for r in extra)
         parameters = ", ".join(f"x{i}" for i in range(len(inputs)))
         source = f"def program({parameters}):\n" + "\n".join(lines) + f"\n    return ({outs})\n"
         exec(compile(source, "<msadapter program>", "exec"), environment)
         positions = tuple([i for i, v in enumerate(inputs) if v.requires_grad])
-        return cls(source, environment["program"], positions)
+        return cls(source, environment["program"], positions, base, carried)
+
+
+def constant_zeros(shape, dtype):
+    """A MindSpore tensor of zeros: the cotangent of what is only carried along."""
+    return backend.from_numpy(np.zeros(shape, dtype))
 
 
 def distinct_arrays(inputs):
@@ -97,8 +122,3 @@ def distinct_arrays(inputs):
         seen.add(id(a))
         arrays.append(a)
     return tuple(arrays)
-
-
-def from_arrays(arrays, like):
-    """Values of gradients, shaped and typed as the inputs they belong to."""
-    return [Value(v.shape, v.dtype, None, a) for a, v in zip(arrays, like)]

@@ -31,17 +31,37 @@ class Value:
 
     @property
     def array(self):
-        """The MindSpore tensor."""
+        """The MindSpore tensor; computed now if the value was pending."""
         if self._array is None:
-            self._array = backend.from_numpy(self.numpy)
+            if self._numpy is None:
+                compute_pending(self)
+                if self._array is not None:
+                    return self._array
+            self._array = backend.from_numpy(self._numpy)
         return self._array
 
     @property
     def numpy(self) -> np.ndarray:
-        """The NumPy array; read only by agreement: a Value never changes."""
+        """The NumPy array, computed now if the value was pending; read only by agreement: a Value never changes."""
         if self._numpy is None:
+            if self._array is None:
+                compute_pending(self)
+                if self._numpy is not None:
+                    return self._numpy
             self._numpy = backend.as_numpy(self._array)
         return self._numpy
+
+    @property
+    def pending(self) -> bool:
+        """Known by shape and dtype only, not computed yet."""
+        return self._numpy is None and self._array is None
+
+    def fill(self, result):
+        """Take a kernel's result (a NumPy array or a MindSpore tensor) as the data."""
+        if type(result) is np.ndarray:
+            self._numpy = result
+        else:
+            self._array = result
 
     @property
     def ndim(self):
@@ -58,9 +78,9 @@ class Value:
         """The same data without history."""
         if not self.requires_grad:
             return self
-        if self._numpy is None:  # a MindSpore tensor object is never shared by two inputs of a gradient
-            return Value(self.shape, self.dtype, self.numpy)
-        return Value(self.shape, self.dtype, self._numpy)
+        if self._numpy is None and self._array is None:
+            return without_history(self)
+        return Value(self.shape, self.dtype, self.numpy)  # two inputs of a gradient never share a MindSpore tensor
 
     def as_leaf(self, leaf) -> "Value":
         """The same data as a leaf that requires grad."""
@@ -80,7 +100,7 @@ class Node:
     """
 
     __slots__ = ("primitive", "attributes", "inputs", "outputs", "replayable", "sequence", "operator", "saved",
-                 "taps", "hooks", "prehooks", "public", "metadata", "specs", "freed", "__weakref__")
+                 "taps", "hooks", "prehooks", "metadata", "specs", "freed", "where", "prefetched", "__weakref__")
 
     def __init__(self, primitive, attributes, inputs, replayable):
         self.primitive = primitive
@@ -94,8 +114,9 @@ class Node:
         self.taps = None
         self.hooks = None
         self.prehooks = None
-        self.public = None
         self.metadata = None
+        self.where = None  # (file, line) of the user's program, of a node that is computed late
+        self.prefetched = None  # gradients that came with an early read of a loss
         self.specs = ()
         self.freed = False
 
@@ -105,8 +126,13 @@ class Node:
         self.specs = tuple([(o.shape, o.dtype) for o in outputs])
 
     def release(self):
-        """Let go of the data that the gradient needed; the shape of the graph stays."""
+        """Let go of the data that the gradient needed; the shape of the graph stays. What is still pending keeps its inputs."""
         self.freed = True
+        self.prefetched = None
+        for ref in self.outputs:
+            value = ref()
+            if value is not None and value.pending:
+                return
         self.inputs = tuple([Value(v.shape, v.dtype, None, None, v.node, v.index, v.requires_grad, v.leaf)
                              for v in self.inputs])
 
@@ -114,13 +140,26 @@ class Node:
         """Output `index` as a Value of this node; computed again if nothing holds it any more."""
         found = self.outputs[index]()
         if found is None:
+            if self.freed:
+                raise RuntimeError("a freed value was read again")
             again = self.primitive.compute(self.inputs, self.attributes, self.replayable)
             shape, dtype = self.specs[index]
-            found = Value(shape, dtype, again[index], node=self, index=index, requires_grad=True)
+            found = Value(shape, dtype, node=self, index=index, requires_grad=True)
+            found.fill(again[index])
             refs = list(self.outputs)
             refs[index] = weakref.ref(found)
             self.outputs = tuple(refs)
         return found
+
+
+def compute_pending(value):
+    """Compute a pending value; set by `late`, which knows how."""
+    raise RuntimeError("a value without data was read")
+
+
+def without_history(value):
+    """A pending value without its history; set by `late`."""
+    raise RuntimeError("a value without data was read")
 
 
 def value_of(array: np.ndarray) -> Value:
