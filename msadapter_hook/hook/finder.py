@@ -40,7 +40,11 @@ class ServedFinder:
         return any(root.owns(fullname) for root in self.roots)
 
     def find_spec(self, fullname, path=None, target=None):
-        """The spec of a served module; None for everything else, so that an unknown submodule is not found."""
+        """The spec of a served module; None for everything else, so that an unknown submodule is not found.
+
+        A folder without __init__.py is an unknown submodule too: ModuleNotFoundError, because the next finder would
+        make an empty module of it.
+        """
         root = next((root for root in self.roots if root.owns(fullname)), None)
         if root is None or not self._visible():
             return None
@@ -48,8 +52,9 @@ class ServedFinder:
             return self._root_spec(root)
         for folder in self._search_folders(root, fullname) if path is None else path:
             spec = self._in_folder(root, str(folder)).find_spec(fullname, target)
-            # a folder without __init__.py comes without a loader: it would be an empty module
-            if spec is not None and spec.loader is not None:
+            if spec is not None and spec.loader is None:
+                raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
+            if spec is not None:
                 return spec
         return None
 

@@ -92,7 +92,10 @@ def small_tree(write):
             "    return __version__, torch.__version__\n",
             "served/broken.py": "def inner():\n    raise RuntimeError('inside')\n\ninner()\n",
             "served/empty/notes.txt": "no package",
-            "other/torch/__init__.py": "__version__ = '1.0'\nfrom . import nn\n",
+            "other/torch/__init__.py": "__version__ = '1.0'\nfrom . import nn\n"
+            "def late():\n    import torch.nn\n    from torch import later\n    return torch.nn.other, later.other\n",
+            "other/torch/later.py": "from . import nn\nother = nn.other\n",
+            "other/torch/slow.py": "import time\ntime.sleep(0.3)\nother = True\n",
             "other/torch/nn.py": "other = True\n",
             "other/torchvision.py": "name = 'torchvision'\n",
             "other/torch_like.py": "name = 'torch_like'\n",

@@ -38,7 +38,10 @@ def test_served_modules_have_the_names_asked_for(installed, small_tree):
     assert lines[5] == "class Linear: pass"
 
 
-@pytest.mark.parametrize("name", ["torch.nonexistent", "torch.nn.nonexistent", "torch.nonexistent.deeper"])
+@pytest.mark.parametrize(
+    "name",
+    ["torch.nonexistent", "torch.nn.nonexistent", "torch.nonexistent.deeper", "torch.empty", "torch.__pycache__"],
+)
 def test_unknown_submodule_is_not_found(installed, small_tree, name):
     code = small_tree() + (
         f"import importlib.util\ntry: import {name}\nexcept ModuleNotFoundError as e: print(e.name, '|', e)\n"
@@ -69,8 +72,10 @@ def test_similar_names_are_not_ours(installed, small_tree):
     code = (
         small_tree() + "import torchvision, torch_like; print(torchvision.name, torch_like.name, torchvision.__file__)"
     )
-    out = installed.output("-c", code, PYTHONPATH=small_tree.other)
-    assert out.startswith("torchvision torch_like " + small_tree.other)
+    code = "import torchvision as before\n" + code
+    code += "\nhandle.uninstall(); print('torchvision' in sys.modules, torchvision is before, 'torch' in sys.modules)"
+    lines = installed.output("-c", code, PYTHONPATH=small_tree.other).splitlines()
+    assert lines[0].startswith("torchvision torch_like " + small_tree.other) and lines[1] == "True True False"
 
 
 def test_distribution_and_specs(installed, small_tree):
@@ -85,6 +90,7 @@ def test_distribution_and_specs(installed, small_tree):
         "import torch; v = Version(torch.__version__); print(v.release, v.local, v >= Version('2.13'))\n"
         "print(importlib.resources.files('torch').joinpath('lazy.py').is_file())\n"
         "import pkgutil; print([m.name for m in pkgutil.iter_modules(torch.__path__)])\n"
+        "print(list(metadata.distributions(name='torch', path=['/nowhere'])))\n"
         "try: metadata.version('torchvision')\nexcept metadata.PackageNotFoundError: print('no torchvision')\n"
     )
     assert installed.output("-c", code).splitlines() == [
@@ -96,6 +102,7 @@ def test_distribution_and_specs(installed, small_tree):
         "(2, 13, 0) mindspore2.10 True",
         "True",
         "['broken', 'lazy', 'nn']",
+        "[]",
         "no torchvision",
     ]
 

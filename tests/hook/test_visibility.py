@@ -114,6 +114,28 @@ def test_threads_on_both_sides(installed, small_tree):
     assert asked(installed, small_tree, lines, block={"asking"}) == ["0"]
 
 
+def test_modules_of_another_torch_keep_to_theirs(installed, small_tree):
+    lines = (
+        "import asking\nasking.statement()\nimport torch as ours\n"
+        "with msadapter_hook.paused(): import torch\n"
+        "print(torch.late(), torch.__version__, sys.modules['torch'] is ours, 'torch.later' in sys.modules)\n"
+    )
+    assert asked(installed, small_tree, lines, block={"asking"}) == [f"(True, True) {OTHER} True False"]
+
+
+def test_an_import_on_one_side_waits_for_the_other(installed, small_tree):
+    lines = (
+        "import asking, threading, time\nimport torch\nright = torch\nseen = []\n"
+        "exec('def slow(): import torch.slow; return torch.slow.other, torch.__version__', vars(asking))\n"
+        "slow = threading.Thread(target=lambda: seen.append(asking.slow())); slow.start()\n"
+        "wrong = 0\n"
+        "while slow.is_alive():\n    import torch, torch.nn\n"
+        "    wrong += torch is not right or hasattr(torch.nn, 'other')\n"
+        "print(seen, wrong, sys.modules['torch'] is right, 'torch.slow' in sys.modules)\n"
+    )
+    assert asked(installed, small_tree, lines, block={"asking"}) == [f"[(True, '{OTHER}')] 0 True False"]
+
+
 def test_traceback_through_a_watched_import_has_none_of_our_frames(installed, small_tree, write):
     write({"program.py": small_tree(block={"nobody"}) + "import torch.broken\n"})
     done = installed("-m", "msadapter_hook", "program.py", cwd=small_tree.folder, MSADAPTER_HOOK=0)
