@@ -1,7 +1,9 @@
 """The catalogue of primitives, with their gradients: all that operators may compute with."""
 
 from . import arithmetic  # noqa: F401  (gives Values their arithmetic)
+from .activation import *  # noqa: F403
 from .linear import *  # noqa: F403
+from .loss import *  # noqa: F403
 from .movement import *  # noqa: F403
 from .pointwise import *  # noqa: F403
 from .reduction import *  # noqa: F403

@@ -231,10 +231,44 @@ _define("where", lambda c, a, b: np.where(c, a, b), lambda: primitive("Select"),
         vjp=[None, lambda g, out, c, a, b: _like(where(c, g, constant(0, g.dtype)), a),
              lambda g, out, c, a, b: _like(where(c, constant(0, g.dtype), g), b)],
         dtypes=frozenset([np.dtype(bool)]), guard=_where_guard, uses_output=False)
-_define("clip", lambda a, lo, hi: np.minimum(np.maximum(a, lo), hi),
-        vjp=[lambda g, out, a, lo, hi: where(logical_and(greater_equal(a, lo), less_equal(a, hi)), g, constant(0, g.dtype)),
-             lambda g, out, a, lo, hi: _like(where(less(a, lo), g, constant(0, g.dtype)), lo),
-             lambda g, out, a, lo, hi: _like(where(logical_and(greater(a, hi), greater_equal(a, lo)), g, constant(0, g.dtype)), hi)],
-        uses_output=False)
+
+# ------------------------------------------------------------------------------------------------ products with logarithms
+def _xlogy_first(g, out, a, b):
+    none = logical_and(equal(a, constant(0, a.dtype)), less_equal(b, constant(0, b.dtype)))
+    return where(none, constant(0, g.dtype), g * log(where(none, constant(1, b.dtype), b)))
+
+
+_binary("xlogy", lambda a, b: _single_or_wide(lambda x, y: np.where(np.isnan(y), y, sp.xlogy(x, y)))(a, b), None, _xlogy_first,
+        lambda g, out, a, b: g * (a / b))
+_binary("logaddexp2", lambda a, b: _single_or_wide(np.logaddexp2)(a, b), None, lambda g, out, a, b: g * exp2(a - out),
+        lambda g, out, a, b: g * exp2(b - out), uses_output=True)
+
+
+def _logit(a, *, eps):
+    if eps is not None:
+        a = np.minimum(np.maximum(a, np.asarray(eps, a.dtype)), np.asarray(1 - eps, a.dtype))
+    return np.log(a / (1 - a))
+
+
+def _logit_vjp(g, out, a, *, eps):
+    slope = g / (a * (1 - a))
+    if eps is None:
+        inside = logical_and(greater_equal(a, constant(0, a.dtype)), less_equal(a, constant(1, a.dtype)))
+        return where(inside, slope, constant(float("nan"), g.dtype))
+    inside = logical_and(greater_equal(a, constant(eps, a.dtype)), less_equal(a, constant(1 - eps, a.dtype)))
+    return where(inside, slope, constant(0, g.dtype))
+
+
+_define("logit", lambda a, *, eps: _single_or_wide(lambda x: _logit(x, eps=eps))(a), vjp=[_logit_vjp], uses_output=False)
+
+
+def _sinc_slope(out, a):
+    angle = a * math.pi
+    zero = equal(a, constant(0, a.dtype))
+    safe = where(zero, constant(1, a.dtype), a)
+    return where(zero, constant(0, a.dtype), (cos(angle) * angle - sin(angle)) / (safe * safe * math.pi))
+
+
+_unary("sinc", np.sinc, None, _sinc_slope)
 
 __all__ = [*NAMES, "conj_of"]

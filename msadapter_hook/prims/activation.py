@@ -1,0 +1,216 @@
+"""Activation primitives: one node each, with a composition of MindSpore's kernels where its gradient equals PyTorch's.
+
+Half precision computes in float32 on the host and rounds once.
+"""
+
+import functools
+import math
+
+import numpy as np
+import scipy.special as sp
+
+from msadapter_hook import backend
+from msadapter_hook.backend import primitive
+from msadapter_hook.tape import Primitive, constant
+from msadapter_hook.tape.primitive import SINGLE
+
+from .movement import sum_to, zeros_like
+from .pointwise import erf, exp, greater, greater_equal, less, less_equal, logical_and, sigmoid, tanh, where
+
+__all__ = ["celu", "clamp_range", "elu", "gelu", "hardshrink", "hardsigmoid", "hardswish", "leaky_relu", "log_sigmoid", "mish",
+           "prelu", "silu", "softplus_beta", "softshrink", "threshold"]
+
+
+def _wide(kernel):
+    """`kernel` computing halves in float32."""
+
+    @functools.wraps(kernel)
+    def run(a, *rest, **attributes):
+        if a.dtype.itemsize < 4 and a.dtype.kind in "fV":
+            return kernel(a.astype(np.float32), *[r.astype(np.float32) for r in rest], **attributes).astype(a.dtype)
+        found = kernel(a, *rest, **attributes)
+        return found if found.dtype == a.dtype else found.astype(a.dtype)
+
+    return run
+
+
+@functools.lru_cache(maxsize=512)
+def _number(value):
+    """A float32 constant for a recorded kernel: a Python number would be converted at every call."""
+    return backend.from_numpy(np.array(value, np.float32))
+
+
+def _full(*values, **attributes):
+    return all(v.size for v in values)
+
+
+def _c(value, like):
+    return constant(value, like.dtype)
+
+
+def _define(name, host, mindspore=None, vjp=None, **options):
+    options.setdefault("guard", _full)
+    return Primitive(name, _wide(host), mindspore, vjp=vjp, dtypes=SINGLE, **options)
+
+
+# ------------------------------------------------------------------------------------------------ smooth ones
+def _silu_ms():
+    mul, sig = primitive("Mul"), primitive("Sigmoid")
+    return lambda a: mul(a, sig(a))
+
+
+def _silu_vjp(g, out, a):
+    s = sigmoid(a)
+    return g * (s * (a * (1 - s) + 1))
+
+
+silu = _define("silu", lambda a: a * sp.expit(a) if a.dtype.kind != "c" else a / (1 + np.exp(-a)), _silu_ms, [_silu_vjp],
+               uses_output=False)
+
+_ROOT_HALF, _TANH_SCALE = math.sqrt(0.5), math.sqrt(2 / math.pi)
+
+
+def _gelu(a, *, approximate):
+    if approximate == "tanh":
+        return 0.5 * a * (1 + np.tanh(_TANH_SCALE * (a + 0.044715 * a * a * a)))
+    return 0.5 * a * (1 + sp.erf(a * _ROOT_HALF))
+
+
+def _gelu_ms(*, approximate):
+    mul, add = primitive("Mul"), primitive("Add")
+    half, one = _number(0.5), _number(1.0)
+    if approximate == "tanh":
+        tan, cubic, scale = primitive("Tanh"), _number(0.044715), _number(_TANH_SCALE)
+        return lambda a: mul(mul(half, a), add(tan(mul(scale, add(a, mul(cubic, mul(mul(a, a), a))))), one))
+    error, root = primitive("Erf"), _number(_ROOT_HALF)
+    return lambda a: mul(mul(half, a), add(error(mul(a, root)), one))
+
+
+def _gelu_vjp(g, out, a, *, approximate):
+    if approximate == "tanh":
+        inner = (a + a * a * a * 0.044715) * _TANH_SCALE
+        t = tanh(inner)
+        slope = (a * a * (3 * 0.044715) + 1) * _TANH_SCALE
+        return g * ((t + 1) * 0.5 + a * 0.5 * (1 - t * t) * slope)
+    cdf = (erf(a * _ROOT_HALF) + 1) * 0.5
+    return g * (cdf + a * (exp(a * a * -0.5) * (1 / math.sqrt(2 * math.pi))))
+
+
+gelu = _define("gelu", _gelu, _gelu_ms, [_gelu_vjp], uses_output=False)
+
+
+def _mish_vjp(g, out, a):
+    t = tanh(softplus_beta(a, beta=1.0, threshold=20.0))
+    return g * (t + a * sigmoid(a) * (1 - t * t))
+
+
+mish = _define("mish", lambda a: a * np.tanh(np.logaddexp(a, np.zeros((), a.dtype))), lambda: primitive("Mish"), [_mish_vjp],
+               uses_output=False)
+
+
+def _log_sigmoid(a):
+    return np.minimum(a, np.zeros((), a.dtype)) - np.log1p(np.exp(-np.abs(a)))
+
+
+def _log_sigmoid_ms():
+    neg, soft = primitive("Neg"), primitive("Softplus")
+    return lambda a: neg(soft(neg(a)))
+
+
+log_sigmoid = _define("log_sigmoid", _log_sigmoid, _log_sigmoid_ms, [lambda g, out, a: g * sigmoid(a * -1)], uses_output=False)
+
+
+def _softplus(a, *, beta, threshold):
+    scaled = a * np.asarray(beta, a.dtype)
+    return np.where(scaled > threshold, a, np.log1p(np.exp(scaled)) / np.asarray(beta, a.dtype))
+
+
+def _softplus_vjp(g, out, a, *, beta, threshold):
+    scaled = a * beta
+    return where(greater(scaled, _c(threshold, a)), g, g * sigmoid(scaled))
+
+
+softplus_beta = _define(  # log(1 + exp(beta x)) / beta, linear above the threshold
+    "softplus_beta", _softplus, lambda *, beta, threshold: primitive("Softplus"), [_softplus_vjp], uses_output=False,
+    guard=lambda a, *, beta, threshold: a.size > 0 and beta == 1 and threshold == 20)
+
+
+# ------------------------------------------------------------------------------------------------ exponential on one side
+def _elu(a, *, alpha, scale, input_scale):
+    return np.where(a > 0, a * scale, np.expm1(np.minimum(a, 0) * input_scale) * (alpha * scale))
+
+
+def _elu_vjp(g, out, a, *, alpha, scale, input_scale):
+    below = g * exp(a * input_scale) * (alpha * scale * input_scale)
+    return where(greater(a, _c(0, a)), g * scale, below)
+
+
+elu = _define("elu", _elu, lambda *, alpha, scale, input_scale: primitive("Elu", 1.0), [_elu_vjp], uses_output=False,
+              guard=lambda a, *, alpha, scale, input_scale: a.size > 0 and alpha == scale == input_scale == 1)
+celu = _define(
+    "celu", lambda a, *, alpha: np.where(a > 0, a, np.expm1(np.minimum(a, 0) / alpha) * alpha),
+    None, [lambda g, out, a, *, alpha: where(greater(a, _c(0, a)), g, g * exp(a * (1 / alpha)))], uses_output=False)
+
+
+# ------------------------------------------------------------------------------------------------ piecewise linear
+def _leaky_ms(*, slope):
+    select, greater_, mul = primitive("Select"), primitive("Greater"), primitive("Mul")
+    zero, factor = _number(0.0), _number(slope)
+    return lambda a: select(greater_(a, zero), a, mul(a, factor))
+
+
+leaky_relu = _define(
+    "leaky_relu", lambda a, *, slope: np.where(a > 0, a, a * np.asarray(slope, a.dtype)), _leaky_ms,
+    [lambda g, out, a, *, slope: where(greater(a, _c(0, a)), g, g * slope)], uses_output=False)
+
+
+def _prelu_weight_vjp(g, out, a, w):
+    return sum_to(where(greater(a, _c(0, a)), _c(0, a), g * a), shape=w.shape)
+
+
+prelu = _define(
+    "prelu", lambda a, w: np.where(a > 0, a, a * w), None,
+    [lambda g, out, a, w: where(greater(a, _c(0, a)), g, g * w), _prelu_weight_vjp], uses_output=False)
+
+
+def _clamp(a, *, low, high):
+    found = a
+    if low is not None:
+        found = np.maximum(found, np.asarray(low).astype(a.dtype))
+    if high is not None:
+        found = np.minimum(found, np.asarray(high).astype(a.dtype))
+    return found if found is not a else a.copy()
+
+
+def _inside(a, low, high):
+    mask = None
+    if low is not None:
+        mask = greater_equal(a, _c(low, a))
+    if high is not None:
+        below = less_equal(a, _c(high, a))
+        mask = below if mask is None else logical_and(mask, below)
+    return mask
+
+
+clamp_range = Primitive(  # limits are numbers or None
+    "clamp_range", _clamp, None,
+    vjp=[lambda g, out, a, *, low, high: where(_inside(a, low, high), g, _c(0, g))], uses_output=False)
+
+hardswish = _define(
+    "hardswish", lambda a: a * np.clip(a + 3, 0, 6) / 6, lambda: primitive("HSwish"),
+    [lambda g, out, a: where(less_equal(a, _c(-3, a)), _c(0, g),
+                             where(less(a, _c(3, a)), g * (a * (1 / 3) + 0.5), g))], uses_output=False)
+hardsigmoid = _define(
+    "hardsigmoid", lambda a: np.clip(a + 3, 0, 6) / 6, lambda: primitive("HSigmoid"),
+    [lambda g, out, a: where(logical_and(greater(a, _c(-3, a)), less(a, _c(3, a))), g * (1 / 6), _c(0, g))], uses_output=False)
+hardshrink = _define(
+    "hardshrink", lambda a, *, limit: np.where((a >= -limit) & (a <= limit), np.zeros((), a.dtype), a), None,
+    [lambda g, out, a, *, limit: where(logical_and(greater_equal(a, _c(-limit, a)), less_equal(a, _c(limit, a))), _c(0, g), g)],
+    uses_output=False)
+softshrink = _define(
+    "softshrink", lambda a, *, limit: np.where(a > limit, a - limit, np.where(a < -limit, a + limit, a * 0)), None,
+    [lambda g, out, a, *, limit: where(logical_and(greater_equal(a, _c(-limit, a)), less_equal(a, _c(limit, a))), _c(0, g), g)],
+    uses_output=False)
+threshold = Primitive(
+    "threshold", lambda a, *, limit, value: np.where(a <= limit, np.asarray(value).astype(a.dtype), a), None,
+    vjp=[lambda g, out, a, *, limit, value: where(less_equal(a, _c(limit, a)), zeros_like(g), g)], uses_output=False)
