@@ -1,4 +1,4 @@
-"""Contraction of two Values over named axes: what einsum, tensordot, matmul of every rank and bilinear forms come down to."""
+"""Contraction of two Values over named axes: what einsum, tensordot, matmul and bilinear forms come down to."""
 
 import math
 

@@ -8,7 +8,7 @@ from msadapter_hook.tape.primitive import FLOATS
 
 __all__ = ["as_strided", "as_strided_scatter", "broadcast_to", "cast", "concat", "flip", "gather", "graft", "index_get",
            "index_put", "index_add", "pad", "reshape", "slice_scatter", "split", "stack", "strided_slice", "sum_to", "take_along",
-           "put_along", "add_along", "transpose", "zeros_like"]
+           "put_along", "add_along", "masked_fill", "transpose", "zeros_like"]
 
 
 # ------------------------------------------------------------------------------------------------ shape
@@ -327,7 +327,11 @@ def _add_along(a, index, new, *, axis):
     out = a.copy()
     if a.ndim == 0:
         return out + new.reshape(()) if index.size else out
-    np.add.at(out, _along_key(a, index, axis), new[tuple(map(slice, index.shape))] if new.ndim else new)
+    new = new[tuple(map(slice, index.shape))] if new.ndim else new
+    if index.shape[axis] == 1:  # no place is met twice; add.at is many times slower
+        out[_along_key(a, index, axis)] += new
+        return out
+    np.add.at(out, _along_key(a, index, axis), new)
     return out
 
 
@@ -337,6 +341,29 @@ add_along = Primitive(
         grads[0] if needs[0] else None, None,
         _to_source(take_along(grads[0], index, axis=axis), new) if needs[2] else None],
     uses_output=False,
+)
+
+
+def _masked_fill_vjp(grads, outs, needs, a, mask, value):
+    g = grads[0]
+    zero = _zeros((), g.dtype)
+    first = sum_to(masked_fill(g, mask, zero), shape=a.shape) if needs[0] else None
+    second = sum_to(masked_fill(g, _inverted(mask), zero), shape=()) if needs[2] else None
+    return [first, None, second]
+
+
+def _inverted(mask):
+    from msadapter_hook.tape import value_of
+
+    return value_of(~mask.numpy)
+
+
+masked_fill = Primitive(  # `value`, zero-dim, where `mask` holds; `a` and `mask` broadcast
+    "masked_fill", host=lambda a, mask, value: np.where(mask, value, a),
+    mindspore=lambda: primitive("MaskedFill"),
+    joint_vjp=_masked_fill_vjp, uses_output=False, dtypes=FLOATS,
+    guard=lambda a, mask, value: a.size > 0 and mask.size > 0 and a.ndim > 0 and a.ndim >= mask.ndim
+    and np.broadcast_shapes(a.shape, mask.shape) == a.shape,
 )
 
 

@@ -1,0 +1,47 @@
+"""Loss kernels that are one primitive: fused cross entropy, binary cross entropy."""
+
+import numpy as np
+
+from msadapter_hook.backend import primitive
+from msadapter_hook.tape import Primitive, Value, constant
+
+from .pointwise import log, log1p, maximum, neg, sub
+from .reduction import _log_softmax, softmax
+
+__all__ = ["binary_cross_entropy", "sparse_cross_entropy"]
+
+
+def one_hot(index, classes, dtype) -> Value:
+    """Rows of the unit matrix at an integer vector."""
+    made = np.zeros((index.shape[0], classes), dtype)
+    made[np.arange(index.shape[0]), index.numpy] = 1
+    return Value(made.shape, made.dtype, made)
+
+
+def _sparse(a, target):
+    picked = _log_softmax(a, axis=1)[np.arange(a.shape[0]), target]
+    return np.asarray(-picked.mean(dtype=a.dtype), a.dtype)
+
+
+def _sparse_vjp(g, out, a, target):
+    return sub(softmax(a, axis=1), one_hot(target, a.shape[1], a.dtype)) * (g / a.shape[0])
+
+
+sparse_cross_entropy = Primitive(  # mean of -log softmax of (N, C) at classes (N,), all of them in range
+    "sparse_cross_entropy", host=_sparse, mindspore=lambda: primitive("SparseSoftmaxCrossEntropyWithLogits", False),
+    vjp=[_sparse_vjp, None], uses_output=False)
+
+
+def _bce(x, t):
+    low = np.asarray(-100, x.dtype)
+    made = (t - 1) * np.maximum(np.log1p(-x), low) - t * np.maximum(np.log(x), low)
+    return made.astype(x.dtype, copy=False)  # zero-dim arrays and Python numbers make float64
+
+
+def _bce_input(g, out, x, t):
+    return g * ((x - t) / maximum(x * (1 - x), constant(1e-12, x.dtype)))
+
+
+binary_cross_entropy = Primitive(  # elementwise; logarithms end at -100, their gradients at 1e12
+    "binary_cross_entropy", host=_bce, uses_output=False,
+    vjp=[_bce_input, lambda g, out, x, t: g * (log1p(neg(x)) - log(x))])
