@@ -120,7 +120,15 @@ def select(self, dim, index):
                       self._offset + index * stride[d])
 
 
-def sliced(self, d, start, stop, step):
+def many(views, name):
+    """Mark the results of an operator that gives several views: PyTorch refuses in-place writes to them under autograd."""
+    for i, v in enumerate(views):
+        if v.requires_grad:
+            v._extra_state()["multiview"] = (i, name)
+    return tuple(views)
+
+
+def sliced(self, d, start, stop, step, name="slice"):
     """The window start:stop:step along dimension `d` (already counted from the front and within bounds)."""
     n = max(0, (stop - start + step - 1) // step)
     starts, stops, steps = map(list, _whole(self))
@@ -129,7 +137,7 @@ def sliced(self, d, start, stop, step):
     size[d] = n
     stride = list(self._stride)
     stride[d] *= step
-    return self._view(moves.Slice(starts, stops, steps), size, stride, self._offset + start * self._stride[d])
+    return self._view(moves.Slice(starts, stops, steps, name), size, stride, self._offset + start * self._stride[d])
 
 
 @view("narrow(Tensor self, int dim, any start, int length) -> Tensor")

@@ -1,0 +1,178 @@
+"""Padding, one-hot codes, and what images do with their channels: pixel and channel shuffles."""
+
+import numpy as np
+
+from msadapter_hook import prims
+from msadapter_hook.tape import value_of
+from msadapter_hook.tensor import detached, dtypes, from_array
+
+from .registry import composite, operator
+from .shape import copied
+
+
+# ------------------------------------------------------------------------------------------------ images
+@composite("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", forms="function", aliases=("nn.functional.pixel_shuffle",))
+def pixel_shuffle(self, upscale_factor):
+    """(*, C·r², H, W) as (*, C, H·r, W·r). Source: PyTorch, F.pixel_shuffle."""
+    r = upscale_factor
+    if self.ndim < 3:
+        raise RuntimeError(f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {self.ndim} dimension(s)")
+    if r <= 0:
+        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
+    *lead, c, h, w = self._size
+    if c % (r * r):
+        raise RuntimeError(f"pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
+                           f"input.size(-3)={c} is not divisible by {r * r}")
+    n = len(lead)
+    split = self.reshape((*lead, c // (r * r), r, r, h, w))
+    return split.permute((*range(n), n, n + 3, n + 1, n + 4, n + 2)).reshape((*lead, c // (r * r), h * r, w * r))
+
+
+@composite("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", forms="function",
+           aliases=("nn.functional.pixel_unshuffle",))
+def pixel_unshuffle(self, downscale_factor):
+    """(*, C, H·r, W·r) as (*, C·r², H, W). Source: PyTorch, F.pixel_unshuffle."""
+    r = downscale_factor
+    if self.ndim < 3:
+        raise RuntimeError(f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {self.ndim} dimension(s)")
+    if r <= 0:
+        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
+    *lead, c, h, w = self._size
+    for label, n, at in (("height", h, -2), ("width", w, -1)):
+        if n % r:
+            raise RuntimeError(f"pixel_unshuffle expects {label} to be divisible by downscale_factor, but input.size({at})={n} is not "
+                               f"divisible by {r}")
+    n = len(lead)
+    split = self.reshape((*lead, c, h // r, r, w // r, r))
+    return split.permute((*range(n), n, n + 2, n + 4, n + 1, n + 3)).reshape((*lead, c * r * r, h // r, w // r))
+
+
+@composite("channel_shuffle(Tensor self, int groups) -> Tensor", forms="function",
+           aliases=("nn.functional.channel_shuffle", "native_channel_shuffle"))
+def channel_shuffle(self, groups):
+    """The channels of (N, C, *) dealt out over groups. Source: PyTorch, F.channel_shuffle."""
+    if self.ndim <= 2:
+        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(self._size)}")
+    if groups <= 0:
+        raise RuntimeError("Number of groups to divide channels in must be positive. Value of groups:" + str(groups))
+    n, c, *rest = self._size
+    if c % groups:
+        raise RuntimeError(f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups.")
+    return self.reshape((n, groups, c // groups, *rest)).transpose(1, 2).reshape((n, c, *rest))
+
+
+@composite("one_hot(Tensor self, int num_classes=-1) -> Tensor", forms="function", namespace="nn.functional")
+def one_hot(self, num_classes=-1):
+    """A row of zeros with a one at each class; int64 (*, num_classes). Source: PyTorch, F.one_hot."""
+    if self._dtype is not dtypes.int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    index = detached(self).numpy
+    if index.size == 0:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return from_array(np.zeros(index.shape + (num_classes,), np.int64))
+    if index.min() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if num_classes == -1:
+        num_classes = int(index.max()) + 1
+    elif num_classes < 1:
+        raise RuntimeError("num_classes should be positive")
+    elif index.max() >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    return from_array((index[..., None] == np.arange(num_classes)).astype(np.int64))
+
+
+# ------------------------------------------------------------------------------------------------ padding
+def _pairs(pad, ndim):
+    """PyTorch's list (last dimension first) as `before` and `after` per dimension."""
+    before, after = [0] * ndim, [0] * ndim
+    for k in range(len(pad) // 2):
+        before[ndim - 1 - k], after[ndim - 1 - k] = pad[2 * k], pad[2 * k + 1]
+    return tuple(before), tuple(after)
+
+
+def constant_pad(value, pad, fill):
+    """A Value with a margin of `fill`; negative numbers cut off."""
+    if len(pad) % 2:
+        raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
+    if len(pad) // 2 > value.ndim:
+        raise RuntimeError(f"Length of pad should be no more than twice the number of dimensions of the input. Pad length is "
+                           f"{len(pad)} while the input has {value.ndim} dimensions.")
+    before, after = _pairs(pad, value.ndim)
+    for d in range(value.ndim):
+        n = value.shape[d] + before[d] + after[d]
+        if n < 0:
+            raise RuntimeError(f"The input size {value.shape[d]}, plus negative padding {before[d]} and {after[d]} resulted in a "
+                               f"negative output size, which is invalid. Check dimension {d} of your input.")
+    if min((*before, *after), default=0) < 0:
+        value = prims.strided_slice(value, start=tuple([max(-b, 0) for b in before]),
+                                    stop=tuple([n - max(-a, 0) for n, a in zip(value.shape, after)]), step=(1,) * value.ndim)
+    if max((*before, *after), default=0) <= 0:
+        return copied(value)
+    return prims.pad(value, before=tuple([max(b, 0) for b in before]), after=tuple([max(a, 0) for a in after]), value=fill)
+
+
+@operator("constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor", forms="function")
+def constant_pad_nd(self, pad, value=0):
+    """A margin of one number. Source: PyTorch, torch.constant_pad_nd."""
+    return constant_pad(self, pad, value)
+
+
+def _margin_index(n, before, after, mode):
+    """Which positions of a dimension of length `n` the padded one shows."""
+    at = np.arange(-before, n + after)
+    if mode == "reflect":
+        at = np.abs(at)
+        return np.where(at >= n, 2 * (n - 1) - at, at)
+    if mode == "replicate":
+        return np.clip(at, 0, n - 1)
+    return at % n
+
+
+def _check_margin(value, pad, mode):
+    pairs = len(pad) // 2
+    if mode == "reflect" or mode == "circular":
+        for k in range(pairs):
+            n, d = value.shape[value.ndim - 1 - k], value.ndim - 1 - k
+            low, high = pad[2 * k], pad[2 * k + 1]
+            if mode == "reflect" and (low >= n or high >= n):
+                raise RuntimeError(f"Argument #{4 + 2 * k}: Padding size should be less than the corresponding input dimension, but "
+                                   f"got: padding ({low}, {high}) at dimension {d} of input {list(value.shape)}")
+            if mode == "circular" and (low > n or high > n):
+                raise RuntimeError("Padding value causes wrapping around more than once.")
+            if mode == "circular" and low + high + n < 0:
+                raise RuntimeError("Negative padding value is resulting in an empty dimension")
+    for k in range(pairs):
+        d = value.ndim - 1 - k
+        out = value.shape[d] + pad[2 * k] + pad[2 * k + 1]
+        if out < 1 and mode != "circular":
+            raise RuntimeError(f"input (dim {d}: {value.shape[d]}) is too small. Calculated output size: {out}")
+
+
+@operator("pad(Tensor self, int[] pad, str mode='constant', float? value=None) -> Tensor", forms="function",
+          namespace="nn.functional")
+def pad(self, pad, mode="constant", value=None):
+    """A margin around the last dimensions: constant, reflect, replicate or circular. Source: PyTorch, F.pad."""
+    if mode == "constant":
+        return constant_pad(self, pad, 0 if value is None else value)
+    if mode not in ("reflect", "replicate", "circular"):
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if value is not None and value != 0:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    pairs = len(pad) // 2
+    if len(pad) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if not (1 <= pairs <= 3 and self.ndim in (pairs + 1, pairs + 2)):
+        raise NotImplementedError("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now")
+    if any(n == 0 for n in self.shape[-pairs:]) or (0 in self.shape[1:] and mode != "circular"):
+        raise RuntimeError(f"Expected {pairs + 1}D or {pairs + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
+                           f"dimensions for input, but got: {list(self.shape)}")
+    _check_margin(self, pad, mode)
+    for k in range(pairs):
+        low, high = pad[2 * k], pad[2 * k + 1]
+        if low or high:
+            axis = self.ndim - 1 - k
+            index = value_of(_margin_index(self.shape[axis], low, high, mode).astype(np.int64))
+            self = prims.gather(self, index, axis=axis)
+    return self
+
