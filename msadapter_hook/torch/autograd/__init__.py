@@ -2,7 +2,8 @@
 
 from msadapter_hook.autograd import backward, grad  # noqa: F401
 
-from . import function, grad_mode, graph  # noqa: F401
+from . import function, functional, grad_mode, graph  # noqa: F401
+from .gradcheck import gradcheck, gradgradcheck  # noqa: F401
 from .anomaly_mode import detect_anomaly, set_detect_anomaly  # noqa: F401
 from .function import Function  # noqa: F401
 from .grad_mode import (  # noqa: F401
