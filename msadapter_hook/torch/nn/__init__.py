@@ -1,10 +1,23 @@
 # torch.nn: modules, parameters, initialization, utilities.
-from . import attention, functional, init, modules, parallel, parameter, utils
-from .modules import *  # noqa: F403
+from . import (
+    _reduction,
+    attention,
+    common_types,
+    functional,
+    grad,
+    init,
+    intrinsic,
+    modules,
+    parallel,
+    parameter,
+    qat,
+    quantizable,
+    quantized,
+    utils,
+)
+from .modules import *
 from .parallel import DataParallel
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
-
-assert DataParallel and Buffer and Parameter and UninitializedBuffer and UninitializedParameter
 
 
 def factory_kwargs(kwargs):

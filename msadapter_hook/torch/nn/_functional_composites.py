@@ -6,6 +6,11 @@ import warnings
 from .. import Tensor, baddbmm, bmm, cat, empty_like, zeros, zeros_like
 from .. import bool as _bool
 
+__all__ = [
+    "_canonical_mask", "_in_projection", "_in_projection_packed", "_none_or_dtype", "gumbel_softmax",
+    "linear_cross_entropy", "multi_head_attention_forward",
+]  # fmt: skip
+
 
 def _functional():
     # nn.functional imports this module while it is being loaded.
@@ -19,7 +24,7 @@ def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_
     if mask is None:
         return None
     if mask.dtype != _bool and not mask.is_floating_point():
-        raise RuntimeError(f"only bool and floating types of {mask_name} are supported")
+        raise AssertionError(f"only bool and floating types of {mask_name} are supported")
     if check_other and other_type is not None and mask.dtype != other_type:
         warnings.warn(
             f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both instead.",
@@ -41,7 +46,9 @@ def _none_or_dtype(mask):
 def _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads):
     """Whether query, key and value have a batch dimension; AssertionError when they do not fit each other."""
     if query.dim() not in (2, 3):
-        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor")
+        raise AssertionError(
+            f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor"
+        )
     batched = query.dim() == 3
     word, dims = ("batched (3-D)", 3) if batched else ("unbatched (2-D)", 2)
     if key.dim() != dims or value.dim() != dims:
@@ -181,16 +188,12 @@ def multi_head_attention_forward(
         if attn_mask.dim() == 2:
             expected = (target_len, source_len)
             if tuple(attn_mask.shape) != expected:
-                raise RuntimeError(
-                    f"The shape of the 2D attn_mask is {attn_mask.shape}, but should be {expected}."
-                )
+                raise RuntimeError(f"The shape of the 2D attn_mask is {attn_mask.shape}, but should be {expected}.")
             attn_mask = attn_mask.unsqueeze(0)
         else:
             expected = (batch * num_heads, target_len, source_len)
             if tuple(attn_mask.shape) != expected:
-                raise RuntimeError(
-                    f"The shape of the 3D attn_mask is {attn_mask.shape}, but should be {expected}."
-                )
+                raise RuntimeError(f"The shape of the 3D attn_mask is {attn_mask.shape}, but should be {expected}.")
 
     if (bias_k is None) != (bias_v is None):
         raise AssertionError("bias_k and bias_v must be given together")
@@ -224,10 +227,11 @@ def multi_head_attention_forward(
     source_len = k.size(1)
 
     if key_padding_mask is not None:
-        if tuple(key_padding_mask.shape) != (batch, source_len):
-            raise AssertionError(
-                f"expecting key_padding_mask shape of {(batch, source_len)}, but got {key_padding_mask.shape}"
-            )
+        for dim, size in enumerate((batch, source_len)):
+            if key_padding_mask.shape[dim] != size:
+                raise AssertionError(
+                    f"Expected key_padded_mask.shape[{dim}] to be {size}, but got {key_padding_mask.shape[dim]}"
+                )
         padding = key_padding_mask.view(batch, 1, 1, source_len).expand(-1, num_heads, -1, -1)
         padding = padding.reshape(batch * num_heads, 1, source_len)
         attn_mask = padding if attn_mask is None else attn_mask + padding

@@ -3,7 +3,7 @@ from . import functional as F
 
 
 def _make(dimensions):
-    convolution = getattr(F, f"conv{dimensions}d")
+    name = f"conv{dimensions}d"
 
     def wrt(tensor, output, grad_output):
         from ..autograd import grad
@@ -16,7 +16,7 @@ def _make(dimensions):
         with enable_grad():
             input = empty(tuple(input_size), dtype=grad_output.dtype, device=grad_output.device).zero_()
             input.requires_grad_()
-            output = convolution(input, weight.detach(), None, stride, padding, dilation, groups)
+            output = getattr(F, name)(input, weight.detach(), None, stride, padding, dilation, groups)
             return wrt(input, output, grad_output)
 
     def conv_weight(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
@@ -25,7 +25,7 @@ def _make(dimensions):
         with enable_grad():
             weight = empty(tuple(weight_size), dtype=grad_output.dtype, device=grad_output.device).zero_()
             weight.requires_grad_()
-            output = convolution(input.detach(), weight, None, stride, padding, dilation, groups)
+            output = getattr(F, name)(input.detach(), weight, None, stride, padding, dilation, groups)
             return wrt(weight, output, grad_output)
 
     for function, what in ((conv_input, "input"), (conv_weight, "weight")):

@@ -18,7 +18,7 @@ _torch_eye = eye
 _GAINS = {
     **dict.fromkeys(
         ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid"),
-        1.0,
+        1,
     ),
     "tanh": 5.0 / 3,
     "relu": math.sqrt(2.0),

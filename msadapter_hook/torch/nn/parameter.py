@@ -72,7 +72,7 @@ class UninitializedTensorMixin:
     """Behaviour shared by tensors whose shape is not known until `materialize` is called."""
 
     def materialize(self, shape, device=None, dtype=None):
-        """Give the tensor memory of `shape` (default device and dtype: its own); it becomes a plain parameter/buffer."""
+        """Give the tensor memory of `shape` (device and dtype: its own); it becomes a plain parameter or buffer."""
         self.data = empty(
             shape,
             device=self.data.device if device is None else device,

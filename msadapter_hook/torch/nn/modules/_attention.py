@@ -72,10 +72,14 @@ class MultiheadAttention(Module):
         self._reset_parameters()
 
     def _reset_parameters(self):
-        for name in ("in_proj_weight",) if self._qkv_same_embed_dim else (
-            "q_proj_weight",
-            "k_proj_weight",
-            "v_proj_weight",
+        for name in (
+            ("in_proj_weight",)
+            if self._qkv_same_embed_dim
+            else (
+                "q_proj_weight",
+                "k_proj_weight",
+                "v_proj_weight",
+            )
         ):
             xavier_uniform_(getattr(self, name))
         if self.in_proj_bias is not None:
@@ -142,7 +146,7 @@ class MultiheadAttention(Module):
         return output, weights
 
     def merge_masks(self, attn_mask, key_padding_mask, query):
-        """(mask, its kind) of both masks together: kind 0 attention, 1 padding, 2 both as (N, heads, L, S), None none."""
+        """(mask, kind) of both masks together: kind 1 padding alone, 2 both as (N, heads, L, S), None neither."""
         if key_padding_mask is None and attn_mask is None:
             return None, None
         if attn_mask is None:

@@ -5,41 +5,20 @@ from ... import Tensor, is_grad_enabled, zeros
 from ...autograd import Function
 
 
-class _OutputIdentity(Function):
-    """Identity on a module's outputs; in backward it shows grad_output to the hooks before it goes on."""
+class BackwardHookFunction(Function):
+    """Identity around a module's inputs or outputs; in backward it shows the gradients to the module's hooks."""
 
     @staticmethod
-    def forward(ctx, hooks, *outputs):
-        ctx.set_materialize_grads(False)
-        ctx.mark_non_differentiable(*[t for t in outputs if not t.requires_grad])
-        ctx.hooks = hooks
-        ctx.like = [(tuple(t.shape), t.dtype, t.device) if t.requires_grad else None for t in outputs]
-        return outputs
-
-    @staticmethod
-    def backward(ctx, *grads):
-        grads = ctx.hooks.on_grad_output(grads)
-        # The module below is differentiated as a whole: an output nobody used counts as one with a zero gradient.
-        return None, *(
-            zeros(like[0], dtype=like[1], device=like[2]) if grad is None and like is not None else grad
-            for grad, like in zip(grads, ctx.like)
-        )
-
-
-class _InputIdentity(Function):
-    """Identity on a module's inputs; in backward it runs the hooks, which may replace grad_input."""
-
-    @staticmethod
-    def forward(ctx, hooks, *inputs):
-        ctx.mark_non_differentiable(*[t for t in inputs if not t.requires_grad])
-        ctx.hooks = hooks
-        return inputs
+    def forward(ctx, on_grad, materialize, *tensors):
+        # An output nobody used has no gradient; an input nobody used has a zero one.
+        ctx.set_materialize_grads(materialize)
+        ctx.mark_non_differentiable(*[t for t in tensors if not t.requires_grad])
+        ctx.on_grad = on_grad
+        return tensors
 
     @staticmethod
     def backward(ctx, *grads):
-        needed = ctx.needs_input_grad[1:]
-        grads = tuple(grad if need else None for grad, need in zip(grads, needed))
-        return None, *ctx.hooks.on_grad_input(grads)
+        return None, None, *ctx.on_grad(grads)
 
 
 class BackwardHooks:
@@ -60,22 +39,23 @@ class BackwardHooks:
         self.input_count = self.output_count = -1
 
     def wrap_inputs(self, args):
-        args, self.input_places = self._wrap(_InputIdentity, args)
+        args, self.input_places = self._wrap(self.on_grad_input, True, args)
         self.input_count = len(args)
         return args
 
     def wrap_outputs(self, result):
         values = result if isinstance(result, tuple) else (result,)
-        values, self.output_places = self._wrap(_OutputIdentity, values)
+        values, self.output_places = self._wrap(self.on_grad_output, False, values)
         self.output_count = len(values)
         return values if isinstance(result, tuple) else values[0]
 
-    def _wrap(self, function, values):
+    def _wrap(self, on_grad, materialize, values):
         places = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
         if not is_grad_enabled() or not any(values[i].requires_grad for i in places):
             return values, None
         wrapped = list(values)
-        for place, tensor in zip(places, function.apply(self, *[values[i] for i in places])):
+        tensors = BackwardHookFunction.apply(on_grad, materialize, *[values[i] for i in places])
+        for place, tensor in zip(places, tensors):
             wrapped[place] = tensor
         # A named tuple keeps its class.
         return (tuple(wrapped) if type(values) is tuple else type(values)(*wrapped)), places
@@ -102,7 +82,8 @@ class BackwardHooks:
         if self.hooks:
             warnings.warn(
                 "Full backward hook is firing when gradients are computed with respect to module outputs since no "
-                "inputs require gradients.",
+                "inputs require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
+                "#torch.nn.Module.register_full_backward_hook for more details.",
                 stacklevel=5,
             )
         for hook in self.hooks:
@@ -142,3 +123,47 @@ def _spread(values, places, count):
     for place, value in zip(places, values):
         spread[place] = value
     return tuple(spread)
+
+
+class CrossMapLRN2d(Function):
+    """Local response normalization over channels of (N, C, H, W), with the windows of PyTorch's implementation.
+
+    Two of them are peculiar and kept, since programs compare with PyTorch: in forward the first channel stays in the
+    window of all channels from `reach` on; in backward the window lies to one side of the channel.
+    """
+
+    @staticmethod
+    def forward(ctx, input, size, alpha=1e-4, beta=0.75, k=1):
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+        channels = input.size(1)
+        reach = int((size - 1) / 2 + 1)
+        squares = input * input
+        total = _window_sum(squares, min(reach, channels) - 1, min(reach, channels) - 1)
+        if channels > reach:
+            total[:, reach:] += squares[:, :1]
+        scale = total * (alpha / size) + k
+        output = input * scale ** (-beta)
+        ctx.save_for_backward(input, output, scale)
+        ctx.options = size, alpha, beta
+        return output
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        input, output, scale = ctx.saved_tensors
+        size, alpha, beta = ctx.options
+        before = int(size - (size - 1) / 2)
+        ratio = _window_sum(grad_output * output / scale, before, size - 1 - before)
+        grad_input = grad_output * scale ** (-beta) - (2 * alpha * beta / size) * input * ratio
+        return grad_input, None, None, None, None
+
+
+def _window_sum(t, before, after):
+    """Sum over channels c - before … c + after (dimension 1), beyond the ends zero; a negative reach lies behind."""
+    channels = t.size(1)
+    total = zeros(tuple(t.shape), dtype=t.dtype, device=t.device)
+    for shift in range(-before, after + 1):
+        low, high = max(0, -shift), min(channels, channels - shift)
+        if low < high:
+            total[:, low:high] += t[:, low + shift : high + shift]
+    return total

@@ -85,7 +85,7 @@ def register_module_full_backward_pre_hook(hook):
 
 
 def register_module_full_backward_hook(hook):
-    """Call `hook(module, grad_input, grad_output)` in backward of every module; a returned value replaces grad_input."""
+    """Call `hook(module, grad_input, grad_output)` in every module's backward; it may replace grad_input."""
     if _Kind.full is False:
         raise RuntimeError(
             "Cannot use both regular backward hooks and full backward hooks as a global Module hook. "

@@ -109,9 +109,7 @@ def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
     return destination
 
 
-def load_from_state_dict(
-    self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-):
+def load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
     """Copy (or assign) this module's own entries of `state_dict`; problems are appended to the three lists."""
     for hook in self._load_state_dict_pre_hooks.values():
         hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)

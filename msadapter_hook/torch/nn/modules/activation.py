@@ -1,4 +1,7 @@
-# Activation modules. MultiheadAttention, which PyTorch keeps here too, lives in `_attention` and is imported from there.
+# Activation modules. MultiheadAttention, which is a name of this module too, lives in `_attention`.
+import warnings
+
+from ... import empty
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -78,16 +81,14 @@ class Hardtanh(Module):
 
     def __init__(self, min_val=-1.0, max_val=1.0, inplace=False, min_value=None, max_value=None):
         super().__init__()
-        import warnings
-
         if min_value is not None:
             warnings.warn(
-                "keyword argument `min_value` is deprecated and rename to `min_val`", FutureWarning, stacklevel=2
+                "keyword argument `min_value` is deprecated and renamed to `min_val`", FutureWarning, stacklevel=2
             )
             min_val = min_value
         if max_value is not None:
             warnings.warn(
-                "keyword argument `max_value` is deprecated and rename to `max_val`", FutureWarning, stacklevel=2
+                "keyword argument `max_value` is deprecated and renamed to `max_val`", FutureWarning, stacklevel=2
             )
             max_val = max_value
         self.min_val = min_val
@@ -313,8 +314,6 @@ class PReLU(Module):
     __constants__ = ["num_parameters"]
 
     def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None):
-        from ... import empty
-
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init

@@ -73,11 +73,10 @@ class _NormBase(Module):
         raise NotImplementedError(f"{type(self).__name__} does not define _check_input_dim")
 
     def extra_repr(self):
-        text = (
+        return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"track_running_stats={self.track_running_stats}"
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
-        return text + (", bias=False" if self.affine and self.bias is None else "")
 
     def _load_from_state_dict(
         self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
@@ -232,6 +231,7 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
 
     def forward(self, input):
+        self._check_input_dim(input)
         if self.training and input.size(1) == 0:
             raise ValueError("SyncBatchNorm number of input channels should be non-zero")
         if self.training and _world_size(self.process_group) > 1:

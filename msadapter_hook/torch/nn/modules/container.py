@@ -18,7 +18,7 @@ class Container(Module):
     def __init__(self, **kwargs):
         super().__init__()
         warnings.warn(
-            "nn.Container is deprecated. All of it's functionality is now implemented in nn.Module. "
+            "`nn.Container` is deprecated. All of its functionality is now implemented in `nn.Module`. "
             "Subclass that instead.",
             FutureWarning,
             stacklevel=2,
@@ -71,9 +71,7 @@ class Sequential(Module):
 
     def __add__(self, other):
         if not isinstance(other, Sequential):
-            raise ValueError(
-                f"add operator supports only objects of Sequential class, but {type(other)} is given."
-            )
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
         return Sequential(*self, *other)
 
     def pop(self, key):
@@ -84,9 +82,7 @@ class Sequential(Module):
 
     def __iadd__(self, other):
         if not isinstance(other, Sequential):
-            raise ValueError(
-                f"add operator supports only objects of Sequential class, but {type(other)} is given."
-            )
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
         offset = len(self)
         for index, module in enumerate(other):
             self.add_module(str(index + offset), module)
@@ -286,10 +282,15 @@ class ModuleDict(Module):
             self[key] = module
 
 
+# How PyTorch's messages spell the two classes.
+_UPDATERS = {"ModuleDict": "ModuleDict", "ParameterDict": "ParametersDict"}
+
+
 def _pairs(owner, values, sort):
     if not isinstance(values, container_abcs.Iterable):
         raise TypeError(
-            f"{owner}.update should be called with an iterable of key/value pairs, but got {type(values).__name__}"
+            f"{_UPDATERS[owner]}.update should be called with an iterable of key/value pairs, "
+            f"but got {type(values).__name__}"
         )
     if isinstance(values, container_abcs.Mapping) or hasattr(values, "items"):
         pairs = list(values.items())
@@ -298,23 +299,21 @@ def _pairs(owner, values, sort):
     pairs = []
     for place, pair in enumerate(values):
         if not isinstance(pair, container_abcs.Iterable):
-            raise TypeError(f"{owner} update sequence element #{place} should be Iterable; is {type(pair).__name__}")
+            raise TypeError(f"{owner} update sequence element #{place} should be Iterable; is{type(pair).__name__}")
         pair = list(pair)
         if len(pair) != 2:
-            raise ValueError(
-                f"{owner} update sequence element #{place} has length {len(pair)}; 2 is required"
-            )
+            raise ValueError(f"{owner} update sequence element #{place} has length {len(pair)}; 2 is required")
         pairs.append(pair)
     return pairs
 
 
-def _parameter_line(key, value):
+def _parameter_line(key, value, kind_of):
     if not isinstance(value, Tensor):
         return f"  ({key}): Object of type: {type(value).__name__}"
     size = "x".join(str(n) for n in value.size()) if not is_lazy(value) else ""
     place = f" ({value.device})" if value.device.type != "cpu" else ""
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-    return f"  ({key}): {kind} containing: [{_typename(value)} of size {size}{place}]"
+    return f"  ({key}): {kind} containing: [{kind_of(value)} of size {size}{place}]"
 
 
 class ParameterList(Module):
@@ -360,15 +359,13 @@ class ParameterList(Module):
     def extend(self, values):
         """Add values from an iterable; returns self. TypeError when it is none, or a tensor."""
         if not isinstance(values, container_abcs.Iterable) or isinstance(values, Tensor):
-            raise TypeError(
-                f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}"
-            )
+            raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
         for value in values:
             self.append(value)
         return self
 
     def extra_repr(self):
-        return "\n".join(_parameter_line(i, value) for i, value in enumerate(self))
+        return "\n".join(_parameter_line(i, value, lambda t: t.dtype) for i, value in enumerate(self))
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError("ParameterList should not be called.")
@@ -471,7 +468,7 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self):
-        return "\n".join(_parameter_line(key, value) for key, value in self.items())
+        return "\n".join(_parameter_line(key, value, _typename) for key, value in self.items())
 
     def __call__(self, input):
         raise RuntimeError("ParameterDict should not be called.")

@@ -112,7 +112,7 @@ class _ConvNd(Module):
         super().__setstate__(state)
         self.__dict__.setdefault("padding_mode", "zeros")
 
-    # The functional and the tuple maker of the dimensionality; set by the subclasses.
+    # Name of the functional (looked up at the call, so that a replaced one is used) and tuple maker; set by subclasses.
     _function = None
     _tuple = None
 
@@ -121,7 +121,7 @@ class _ConvNd(Module):
         if self.padding_mode != "zeros":
             input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
             padding = type(self)._tuple(0)
-        return type(self)._function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+        return getattr(F, self._function)(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
     def forward(self, input):
         return self._conv_forward(input, self.weight, self.bias)
@@ -164,21 +164,21 @@ class _PlainConv(_ConvNd):
 class Conv1d(_PlainConv):
     """Cross-correlation of (N, C, L) with learned filters. Source: PyTorch, torch.nn.Conv1d."""
 
-    _function = staticmethod(F.conv1d)
+    _function = "conv1d"
     _tuple = staticmethod(_single)
 
 
 class Conv2d(_PlainConv):
     """Cross-correlation of (N, C, H, W) with learned filters. Source: PyTorch, torch.nn.Conv2d."""
 
-    _function = staticmethod(F.conv2d)
+    _function = "conv2d"
     _tuple = staticmethod(_pair)
 
 
 class Conv3d(_PlainConv):
     """Cross-correlation of (N, C, D, H, W) with learned filters. Source: PyTorch, torch.nn.Conv3d."""
 
-    _function = staticmethod(F.conv3d)
+    _function = "conv3d"
     _tuple = staticmethod(_triple)
 
 
@@ -250,7 +250,7 @@ class _ConvTransposeNd(_ConvNd):
         output_padding = self._output_padding(
             input, output_size, self.stride, self.padding, self.kernel_size, len(self.kernel_size), self.dilation
         )
-        return type(self)._function(
+        return getattr(F, self._function)(
             input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups, self.dilation
         )
 
@@ -258,21 +258,21 @@ class _ConvTransposeNd(_ConvNd):
 class ConvTranspose1d(_ConvTransposeNd):
     """The gradient of Conv1d with respect to its input, as a layer. Source: PyTorch, torch.nn.ConvTranspose1d."""
 
-    _function = staticmethod(F.conv_transpose1d)
+    _function = "conv_transpose1d"
     _tuple = staticmethod(_single)
 
 
 class ConvTranspose2d(_ConvTransposeNd):
     """The gradient of Conv2d with respect to its input, as a layer. Source: PyTorch, torch.nn.ConvTranspose2d."""
 
-    _function = staticmethod(F.conv_transpose2d)
+    _function = "conv_transpose2d"
     _tuple = staticmethod(_pair)
 
 
 class ConvTranspose3d(_ConvTransposeNd):
     """The gradient of Conv3d with respect to its input, as a layer. Source: PyTorch, torch.nn.ConvTranspose3d."""
 
-    _function = staticmethod(F.conv_transpose3d)
+    _function = "conv_transpose3d"
     _tuple = staticmethod(_triple)
 
 

@@ -22,31 +22,31 @@ class _DropoutNd(Module):
         return f"p={self.p}, inplace={self.inplace}"
 
     def forward(self, input):
-        return type(self)._function(input, self.p, self.training, self.inplace)
+        return getattr(F, self._function)(input, self.p, self.training, self.inplace)
 
 
 class Dropout(_DropoutNd):
     """Zeroes elements with probability p in training, scales the rest by 1/(1-p). Source: PyTorch, torch.nn.Dropout."""
 
-    _function = staticmethod(F.dropout)
+    _function = "dropout"
 
 
 class Dropout1d(_DropoutNd):
     """Zeroes whole channels of (N, C, L) or (C, L). Source: PyTorch, torch.nn.Dropout1d."""
 
-    _function = staticmethod(F.dropout1d)
+    _function = "dropout1d"
 
 
 class Dropout2d(_DropoutNd):
     """Zeroes whole channels of (N, C, H, W) or (N, C, L). Source: PyTorch, torch.nn.Dropout2d."""
 
-    _function = staticmethod(F.dropout2d)
+    _function = "dropout2d"
 
 
 class Dropout3d(_DropoutNd):
     """Zeroes whole channels of (N, C, D, H, W) or (C, D, H, W). Source: PyTorch, torch.nn.Dropout3d."""
 
-    _function = staticmethod(F.dropout3d)
+    _function = "dropout3d"
 
 
 class AlphaDropout(_DropoutNd):

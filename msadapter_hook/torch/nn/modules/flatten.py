@@ -31,33 +31,18 @@ class Unflatten(Module):
 
     def __init__(self, dim, unflattened_size):
         super().__init__()
-        if isinstance(dim, int):
-            self._require_tuple_int(unflattened_size)
-        elif isinstance(dim, str):
-            self._require_tuple_tuple(unflattened_size)
-        else:
-            raise TypeError("invalid argument type for dim parameter")
+        self._require_sizes(unflattened_size)
         self.dim = dim
         self.unflattened_size = unflattened_size
 
-    def _require_tuple_tuple(self, input):
-        if not isinstance(input, tuple):
-            raise TypeError(f"unflattened_size must be a tuple of tuples, but found type {type(input).__name__}")
-        for place, element in enumerate(input):
-            if not isinstance(element, tuple):
-                raise TypeError(
-                    "unflattened_size must be tuple of tuples, "
-                    f"but found element of type {type(element).__name__} at pos {place}"
-                )
-
-    def _require_tuple_int(self, input):
-        if not isinstance(input, (tuple, list)):
-            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(input).__name__}")
-        for place, element in enumerate(input):
-            if not isinstance(element, int):
+    def _require_sizes(self, sizes):
+        if not isinstance(sizes, (tuple, list)):
+            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(sizes).__name__}")
+        for place, size in enumerate(sizes):
+            if not isinstance(size, int):
                 raise TypeError(
                     "unflattened_size must be tuple of ints, "
-                    f"but found element of type {type(element).__name__} at pos {place}"
+                    f"but found element of type {type(size).__name__} at pos {place}"
                 )
 
     def forward(self, input):

@@ -1,6 +1,5 @@
 # LazyModuleMixin: a module whose parameters get their shapes from the first input.
-import warnings
-
+from ... import no_grad
 from ..parameter import is_lazy
 
 __all__ = ["LazyModuleMixin"]
@@ -19,11 +18,6 @@ class LazyModuleMixin:
         super().__init__(*args, **kwargs)
         self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
         self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
-        warnings.warn(
-            "Lazy modules are a new feature under heavy development so changes to the API or functionality can happen "
-            "at any moment.",
-            stacklevel=2,
-        )
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
         # An uninitialized tensor has no shape to detach with; it goes into the dictionary as it is.
@@ -34,12 +28,8 @@ class LazyModuleMixin:
             if buffer is not None and name not in self._non_persistent_buffers_set:
                 destination[prefix + name] = buffer if is_lazy(buffer) or keep_vars else buffer.detach()
 
-    def _lazy_load_hook(
-        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-    ):
+    def _lazy_load_hook(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
         """Take the shapes of uninitialized tensors from the dictionary that is about to be loaded."""
-        from ... import no_grad
-
         for table in (self._parameters, self._buffers):
             for name, param in table.items():
                 key = prefix + name

@@ -1,15 +1,11 @@
 # Module, the base of all layers and models: registration, calls with hooks, traversal, moving, printing.
-# State dictionaries live in `_state`, global hooks in `_global_hooks`, full backward hooks in `_functions`.
+# State dictionaries live in `_state`, calls with hooks in `_calls`, global hooks in `_global_hooks`.
 import warnings
 from collections import OrderedDict
 
 from ... import Tensor, empty_like, no_grad
-from ... import device as _device
-from ... import dtype as _dtype
-from ...utils.hooks import RemovableHandle
 from ..parameter import Buffer, Parameter
-from . import _state
-from ._functions import BackwardHooks
+from . import _calls, _state
 from ._global_hooks import (
     _global_backward_hooks,
     _global_backward_pre_hooks,
@@ -21,7 +17,6 @@ from ._global_hooks import (
     _global_module_registration_hooks,
     _global_parameter_registration_hooks,
     _has_any_global_hook,
-    _Kind,
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
@@ -31,6 +26,7 @@ from ._global_hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
+from ._helpers import _add_hook, _addindent, _parse_to, _remove_from, _typename
 from ._state import _IncompatibleKeys, _WrappedHook
 
 __all__ = [
@@ -45,9 +41,18 @@ __all__ = [
     "Module",
 ]
 
-# Names that pickles and libraries look for in this module.
+# Names that libraries look for in this module.
 _EXTRA_STATE_KEY_SUFFIX = _state.EXTRA_STATE
-assert _IncompatibleKeys and _WrappedHook
+_KEPT_FOR_LIBRARIES = (
+    _IncompatibleKeys,
+    _WrappedHook,
+    _global_backward_hooks,
+    _global_backward_pre_hooks,
+    _global_forward_hooks,
+    _global_forward_hooks_always_called,
+    _global_forward_hooks_with_kwargs,
+    _global_forward_pre_hooks,
+)
 
 # Every table a module holds, with what an absent one (in an old pickle) stands for.
 _HOOK_TABLES = (
@@ -66,65 +71,9 @@ _HOOK_TABLES = (
 )
 
 
-def _typename(value):
-    if isinstance(value, Tensor):
-        return value.type()
-    kind = value if isinstance(value, type) else type(value)
-    module = getattr(kind, "__module__", "")
-    return kind.__qualname__ if module in ("", "builtins") else f"{module}.{kind.__qualname__}"
-
-
-def _addindent(text, count):
-    first, *rest = text.split("\n")
-    return "\n".join([first, *(" " * count + line for line in rest)])
-
-
 def _forward_unimplemented(self, *input):
     """What the module computes; every subclass defines it. NotImplementedError otherwise."""
     raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
-
-
-def _remove_from(name, *tables):
-    for table in tables:
-        if isinstance(table, dict):
-            table.pop(name, None)
-        elif table is not None:
-            table.discard(name)
-
-
-def _add_hook(table, hook, prepend=False, marks=()):
-    # `marks`: tables that note a property of the hook, each with whether it has it; the handle cleans them too.
-    handle = RemovableHandle(table, extra_dict=[mark for mark, _ in marks]) if marks else RemovableHandle(table)
-    table[handle.id] = hook
-    for mark, on in marks:
-        if on:
-            mark[handle.id] = True
-    if prepend:
-        table.move_to_end(handle.id, last=False)
-    return handle
-
-
-def _parse_to(*args, **kwargs):
-    """(device, dtype, non_blocking, memory_format) from the arguments of Module.to; TypeError for others."""
-    values = {"device": None, "dtype": None, "non_blocking": False, "memory_format": None}
-    names = ["device", "dtype", "non_blocking", "copy"]
-    if "tensor" in kwargs or (args and isinstance(args[0], Tensor)):
-        other, *args = args if "tensor" not in kwargs else (kwargs.pop("tensor"), *args)
-        values["device"], values["dtype"] = other.device, other.dtype
-        names = ["non_blocking", "copy"]
-    elif args and isinstance(args[0], _dtype):
-        names = ["dtype", "non_blocking", "copy"]
-    if len(args) > len(names) or any(k not in values and k != "copy" for k in kwargs):
-        raise TypeError(
-            "to() received an invalid combination of arguments; expected (torch.device device = None, torch.dtype "
-            "dtype = None, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None), "
-            "(torch.dtype dtype, ...) or (Tensor tensor, ...)"
-        )
-    values.update(zip(names, args))
-    values.update(kwargs)
-    if values["device"] is not None:
-        values["device"] = _device(values["device"])
-    return tuple(values[name] for name in ("device", "dtype", "non_blocking", "memory_format"))
 
 
 class Module:
@@ -173,7 +122,7 @@ class Module:
         if "." in name:
             raise KeyError(f'{kind} name can\'t contain "."' + (f", got: {name}" if kind == "module" else ""))
         if name == "":
-            raise KeyError(f"{kind} name can't be empty string \"\"")
+            raise KeyError(f'{kind} name can\'t be empty string ""')
         if name not in table and hasattr(self, name):
             raise KeyError(f"attribute '{name}' already exists")
 
@@ -287,15 +236,11 @@ class Module:
 
     def get_extra_state(self):
         """Any picklable state for the state dictionary; a subclass that has some defines this and set_extra_state."""
-        raise RuntimeError(
-            "Reached a code path in Module.get_extra_state() that should never be called."
-        )
+        raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called.")
 
     def set_extra_state(self, state):
         """Take back what get_extra_state gave."""
-        raise RuntimeError(
-            "Reached a code path in Module.set_extra_state() that should never be called."
-        )
+        raise RuntimeError("Reached a code path in Module.set_extra_state() that should never be called.")
 
     # --- moving and converting
 
@@ -392,7 +337,9 @@ class Module:
             if dtype.is_complex:
                 warnings.warn(
                     "Complex modules are a new feature under active development whose design may change, and some "
-                    "modules might not work as expected when using complex tensors as parameters or buffers.",
+                    "modules might not work as expected when using complex tensors as parameters or buffers. Please file "
+                    "an issue at https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml if a complex "
+                    "module does not work as expected.",
                     stacklevel=2,
                 )
 
@@ -438,44 +385,13 @@ class Module:
         self._is_full_backward_hook = True
         return _add_hook(self._backward_hooks, hook, prepend)
 
-    def _get_backward_hooks(self):
-        full, other = [], []
-        if _Kind.full is not None:
-            (full if _Kind.full else other).extend(_global_backward_hooks.values())
-        if self._is_full_backward_hook is not None:
-            (full if self._is_full_backward_hook else other).extend(self._backward_hooks.values())
-        return full, other
-
-    def _get_backward_pre_hooks(self):
-        return [*_global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
-
-    def _maybe_warn_non_full_backward_hook(self, inputs, result, grad_fn):
-        for values, side in ((result, "outputs"), (inputs, "inputs")):
-            if isinstance(values, Tensor):
-                continue
-            if not isinstance(values, tuple) or not all(isinstance(v, Tensor) for v in values):
-                shape = "does not return a single Tensor or a tuple of Tensors"
-                if side == "inputs":
-                    shape = "does not take as input a single Tensor or a tuple of Tensors"
-                problem = shape
-            elif side == "outputs" and len({v.grad_fn for v in values} - {None}) > 1:
-                problem = "outputs are generated by different autograd Nodes"
-            else:
-                continue
-            warnings.warn(
-                f"Using a non-full backward hook when {problem} is deprecated and will be removed in future versions. "
-                "This hook will be missing some of the grad_output. Please use register_full_backward_hook to get "
-                "the documented behavior.",
-                FutureWarning,
-                stacklevel=3,
-            )
-            return
+    _get_backward_hooks = _calls.get_backward_hooks
+    _get_backward_pre_hooks = _calls.get_backward_pre_hooks
+    _maybe_warn_non_full_backward_hook = _calls.maybe_warn_non_full_backward_hook
 
     def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
         """Call `hook(module, args)` (`with_kwargs`: `(module, args, kwargs)`) before forward; may replace them."""
-        return _add_hook(
-            self._forward_pre_hooks, hook, prepend, ((self._forward_pre_hooks_with_kwargs, with_kwargs),)
-        )
+        return _add_hook(self._forward_pre_hooks, hook, prepend, ((self._forward_pre_hooks_with_kwargs, with_kwargs),))
 
     def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
         """Call `hook(module, args, output)` (`with_kwargs`: `(module, args, kwargs, output)`) after forward.
@@ -506,89 +422,10 @@ class Module:
         # Hooks marked always_call that have run; the others run when an exception passes.
         called = set()
         try:
-            return self._call_with_hooks(args, kwargs, called)
+            return _calls.call_with_hooks(self, args, kwargs, called)
         except Exception:
-            self._call_remaining_hooks(args, kwargs, called)
+            _calls.call_remaining_hooks(self, args, kwargs, called)
             raise
-
-    def _call_with_hooks(self, args, kwargs, called):
-        full_hooks, other_hooks = self._get_backward_hooks()
-        pre_hooks = self._get_backward_pre_hooks()
-
-        for key, hook in (*_global_forward_pre_hooks.items(), *self._forward_pre_hooks.items()):
-            if key in self._forward_pre_hooks_with_kwargs:
-                replaced = hook(self, args, kwargs)
-                if replaced is not None:
-                    if not isinstance(replaced, tuple) or len(replaced) != 2:
-                        raise RuntimeError(
-                            "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
-                            f"but got {replaced}."
-                        )
-                    args, kwargs = replaced
-            else:
-                replaced = hook(self, args)
-                if replaced is not None:
-                    args = replaced if isinstance(replaced, tuple) else (replaced,)
-
-        backward = None
-        if full_hooks or pre_hooks:
-            backward = BackwardHooks(self, full_hooks, pre_hooks)
-            args = backward.wrap_inputs(args)
-
-        result = self.forward(*args, **kwargs)
-
-        for key, hook, with_kwargs, always in self._forward_hook_list():
-            if always:
-                called.add(key)
-            replaced = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
-            if replaced is not None:
-                result = replaced
-
-        if backward is not None:
-            if not isinstance(result, (Tensor, tuple)):
-                warnings.warn(
-                    "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but "
-                    f"received {type(result)}",
-                    stacklevel=4,
-                )
-            result = backward.wrap_outputs(result)
-
-        if other_hooks:
-            first = result
-            while not isinstance(first, Tensor):
-                if isinstance(first, dict):
-                    first = next(value for value in first.values() if isinstance(value, Tensor))
-                else:
-                    first = first[0]
-            if first.grad_fn is not None:
-                for hook in other_hooks:
-                    first.grad_fn.register_hook(_WrappedHook(hook, self))
-                self._maybe_warn_non_full_backward_hook(args, result, first.grad_fn)
-        return result
-
-    def _forward_hook_list(self):
-        return [
-            (key, hook, key in with_kwargs, key in always)
-            for hooks, with_kwargs, always in (
-                (_global_forward_hooks, _global_forward_hooks_with_kwargs, _global_forward_hooks_always_called),
-                (self._forward_hooks, self._forward_hooks_with_kwargs, self._forward_hooks_always_called),
-            )
-            for key, hook in hooks.items()
-        ]
-
-    def _call_remaining_hooks(self, args, kwargs, called):
-        for key, hook, with_kwargs, always in self._forward_hook_list():
-            if not always or key in called:
-                continue
-            try:
-                hook(self, args, kwargs, None) if with_kwargs else hook(self, args, None)
-            except Exception as error:
-                which = "global module" if key in _global_forward_hooks else "module"
-                warnings.warn(
-                    f"{which} forward hook with ``always_call=True`` raised an exception that was silenced as another "
-                    f"error was raised in forward: {error}",
-                    stacklevel=3,
-                )
 
     __call__ = _wrapped_call_impl
 
@@ -648,7 +485,8 @@ class Module:
     def _set_buffer(self, name, value):
         if value is not None and not isinstance(value, Tensor):
             raise TypeError(
-                f"cannot assign '{_typename(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)"
+                f"cannot assign '{_typename(value)}' as buffer '{name}' "
+                "(torch.nn.Buffer, torch.Tensor or None expected)"
             )
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
@@ -705,7 +543,7 @@ class Module:
         return _add_hook(self._load_state_dict_pre_hooks, _WrappedHook(hook, self if with_module else None))
 
     def register_load_state_dict_pre_hook(self, hook):
-        """Call `hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)` before loading."""
+        """Call `hook(module, state_dict, prefix, metadata, strict, missing, unexpected, errors)` before loading."""
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def register_load_state_dict_post_hook(self, hook):

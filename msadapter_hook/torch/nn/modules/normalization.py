@@ -5,6 +5,7 @@ from ... import empty
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
+from ._functions import CrossMapLRN2d as _CrossMapLRN2d
 from .module import Module
 
 __all__ = ["LocalResponseNorm", "CrossMapLRN2d", "LayerNorm", "GroupNorm", "RMSNorm"]
@@ -40,16 +41,7 @@ class CrossMapLRN2d(Module):
         self.k = k
 
     def forward(self, input):
-        if input.dim() != 4:
-            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
-        channels = input.size(1)
-        # The window of a channel reaches (size - 1)//2 + 1 channels, itself included, to either side.
-        before = min(int((self.size - 1) / 2 + 1), channels) - 1
-        squares = F.pad(input * input, (0, 0, 0, 0, before, before))
-        total = squares[:, :channels]
-        for shift in range(1, 2 * before + 1):
-            total = total + squares[:, shift : shift + channels]
-        return input * (total * (self.alpha / self.size) + self.k) ** (-self.beta)
+        return _CrossMapLRN2d.apply(input, self.size, self.alpha, self.beta, self.k)
 
     def extra_repr(self):
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
@@ -106,8 +98,6 @@ class GroupNorm(Module):
 
     def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True):
         super().__init__()
-        if num_groups <= 0:
-            raise ValueError(f"num_groups must be a positive integer, got {num_groups}")
         if num_channels % num_groups != 0:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
         self.num_groups = num_groups
@@ -135,8 +125,10 @@ class GroupNorm(Module):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self):
-        text = f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
-        return text + (", bias=False" if self.affine and self.bias is None else "")
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )
 
 
 class RMSNorm(Module):

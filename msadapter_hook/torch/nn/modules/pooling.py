@@ -10,7 +10,7 @@ __all__ = [
     "AdaptiveAvgPool3d",
 ]  # fmt: skip
 
-# Each family has a base that holds the options and calls `_function`; a class a dimensionality names the functional.
+# Each family has a base with the options; a class a dimensionality names the functional, looked up at the call.
 
 
 class _MaxPoolNd(Module):
@@ -33,7 +33,7 @@ class _MaxPoolNd(Module):
         )
 
     def forward(self, input):
-        return type(self)._function(
+        return getattr(F, self._function)(
             input,
             self.kernel_size,
             self.stride,
@@ -47,19 +47,19 @@ class _MaxPoolNd(Module):
 class MaxPool1d(_MaxPoolNd):
     """Maximum over windows of (N, C, L). Source: PyTorch, torch.nn.MaxPool1d."""
 
-    _function = staticmethod(F.max_pool1d)
+    _function = "max_pool1d"
 
 
 class MaxPool2d(_MaxPoolNd):
     """Maximum over windows of (N, C, H, W). Source: PyTorch, torch.nn.MaxPool2d."""
 
-    _function = staticmethod(F.max_pool2d)
+    _function = "max_pool2d"
 
 
 class MaxPool3d(_MaxPoolNd):
     """Maximum over windows of (N, C, D, H, W). Source: PyTorch, torch.nn.MaxPool3d."""
 
-    _function = staticmethod(F.max_pool3d)
+    _function = "max_pool3d"
 
 
 class _MaxUnpoolNd(Module):
@@ -77,27 +77,27 @@ class _MaxUnpoolNd(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
     def forward(self, input, indices, output_size=None):
-        return type(self)._function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+        return getattr(F, self._function)(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
     """Puts maxima back where MaxPool1d found them, zeros elsewhere. Source: PyTorch, torch.nn.MaxUnpool1d."""
 
-    _function = staticmethod(F.max_unpool1d)
+    _function = "max_unpool1d"
     _tuple = staticmethod(_single)
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
     """Puts maxima back where MaxPool2d found them, zeros elsewhere. Source: PyTorch, torch.nn.MaxUnpool2d."""
 
-    _function = staticmethod(F.max_unpool2d)
+    _function = "max_unpool2d"
     _tuple = staticmethod(_pair)
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
     """Puts maxima back where MaxPool3d found them, zeros elsewhere. Source: PyTorch, torch.nn.MaxUnpool3d."""
 
-    _function = staticmethod(F.max_unpool3d)
+    _function = "max_unpool3d"
     _tuple = staticmethod(_triple)
 
 
@@ -120,9 +120,7 @@ class AvgPool1d(_AvgPoolNd):
         self.count_include_pad = count_include_pad
 
     def forward(self, input):
-        return F.avg_pool1d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
-        )
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
 
 class _AvgPoolWithDivisor(_AvgPoolNd):
@@ -141,7 +139,7 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
         self.divisor_override = divisor_override
 
     def forward(self, input):
-        return type(self)._function(
+        return getattr(F, self._function)(
             input,
             self.kernel_size,
             self.stride,
@@ -155,13 +153,13 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
 class AvgPool2d(_AvgPoolWithDivisor):
     """Mean over windows of (N, C, H, W). Source: PyTorch, torch.nn.AvgPool2d."""
 
-    _function = staticmethod(F.avg_pool2d)
+    _function = "avg_pool2d"
 
 
 class AvgPool3d(_AvgPoolWithDivisor):
     """Mean over windows of (N, C, D, H, W). Source: PyTorch, torch.nn.AvgPool3d."""
 
-    _function = staticmethod(F.avg_pool3d)
+    _function = "avg_pool3d"
 
     def __setstate__(self, state):
         super().__setstate__(state)
@@ -175,9 +173,7 @@ class _FractionalMaxPoolNd(Module):
     _function = None
     _tuple = None
 
-    def __init__(
-        self, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
-    ):
+    def __init__(self, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
         super().__init__()
         sizes = type(self)._tuple
         name = type(self).__name__
@@ -189,12 +185,12 @@ class _FractionalMaxPoolNd(Module):
         if output_size is None and output_ratio is None:
             raise ValueError(f"{name} requires specifying either an output size, or a pooling ratio")
         if output_size is not None and output_ratio is not None:
-            raise ValueError(f"only one of output_size and output_ratio may be specified")
+            raise ValueError("only one of output_size and output_ratio may be specified")
         if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
     def forward(self, input):
-        return type(self)._function(
+        return getattr(F, self._function)(
             input,
             self.kernel_size,
             self.output_size,
@@ -207,14 +203,14 @@ class _FractionalMaxPoolNd(Module):
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """Maximum over windows at pseudo-random places of (N, C, H, W). Source: PyTorch, torch.nn.FractionalMaxPool2d."""
 
-    _function = staticmethod(F.fractional_max_pool2d)
+    _function = "fractional_max_pool2d"
     _tuple = staticmethod(_pair)
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """Maximum over windows at pseudo-random places of (N, C, D, H, W). Source: PyTorch, torch.nn.FractionalMaxPool3d."""
+    """Maximum over windows at random places of (N, C, D, H, W). Source: PyTorch, torch.nn.FractionalMaxPool3d."""
 
-    _function = staticmethod(F.fractional_max_pool3d)
+    _function = "fractional_max_pool3d"
     _tuple = staticmethod(_triple)
 
 
@@ -236,25 +232,25 @@ class _LPPoolNd(Module):
         )
 
     def forward(self, input):
-        return type(self)._function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+        return getattr(F, self._function)(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool1d(_LPPoolNd):
     """Root of the sum of powers over windows of (N, C, L). Source: PyTorch, torch.nn.LPPool1d."""
 
-    _function = staticmethod(F.lp_pool1d)
+    _function = "lp_pool1d"
 
 
 class LPPool2d(_LPPoolNd):
     """Root of the sum of powers over windows of (N, C, H, W). Source: PyTorch, torch.nn.LPPool2d."""
 
-    _function = staticmethod(F.lp_pool2d)
+    _function = "lp_pool2d"
 
 
 class LPPool3d(_LPPoolNd):
     """Root of the sum of powers over windows of (N, C, D, H, W). Source: PyTorch, torch.nn.LPPool3d."""
 
-    _function = staticmethod(F.lp_pool3d)
+    _function = "lp_pool3d"
 
 
 class _AdaptiveMaxPoolNd(Module):
@@ -270,25 +266,25 @@ class _AdaptiveMaxPoolNd(Module):
         return f"output_size={self.output_size}"
 
     def forward(self, input):
-        return type(self)._function(input, self.output_size, self.return_indices)
+        return getattr(F, self._function)(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Maximum over windows chosen so that the output has `output_size`. Source: PyTorch, torch.nn.AdaptiveMaxPool1d."""
 
-    _function = staticmethod(F.adaptive_max_pool1d)
+    _function = "adaptive_max_pool1d"
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Maximum over windows chosen so that the output has `output_size`. Source: PyTorch, torch.nn.AdaptiveMaxPool2d."""
 
-    _function = staticmethod(F.adaptive_max_pool2d)
+    _function = "adaptive_max_pool2d"
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Maximum over windows chosen so that the output has `output_size`. Source: PyTorch, torch.nn.AdaptiveMaxPool3d."""
 
-    _function = staticmethod(F.adaptive_max_pool3d)
+    _function = "adaptive_max_pool3d"
 
 
 class _AdaptiveAvgPoolNd(Module):
@@ -303,22 +299,22 @@ class _AdaptiveAvgPoolNd(Module):
         return f"output_size={self.output_size}"
 
     def forward(self, input):
-        return type(self)._function(input, self.output_size)
+        return getattr(F, self._function)(input, self.output_size)
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Mean over windows chosen so that the output has `output_size`. Source: PyTorch, torch.nn.AdaptiveAvgPool1d."""
 
-    _function = staticmethod(F.adaptive_avg_pool1d)
+    _function = "adaptive_avg_pool1d"
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Mean over windows chosen so that the output has `output_size`. Source: PyTorch, torch.nn.AdaptiveAvgPool2d."""
 
-    _function = staticmethod(F.adaptive_avg_pool2d)
+    _function = "adaptive_avg_pool2d"
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Mean over windows chosen so that the output has `output_size`. Source: PyTorch, torch.nn.AdaptiveAvgPool3d."""
 
-    _function = staticmethod(F.adaptive_avg_pool3d)
+    _function = "adaptive_avg_pool3d"

@@ -3,8 +3,6 @@ import math
 import numbers
 import warnings
 
-from msadapter_hook.ops import recurrent
-
 from ... import cat, empty, stack, zeros
 from .. import functional as F
 from .. import init
@@ -45,6 +43,8 @@ def _projected_lstm_layer(x, h, c, w_ih, w_hh, b_ih, b_hh, w_hr):
 
 def _layer(mode, x, states, weights):
     """One layer over x (T, B, I) from `states`, each (B, ·): (output (T, B, ·), last states)."""
+    from msadapter_hook.ops import recurrent
+
     w_ih, w_hh, b_ih, b_hh, w_hr = weights
     if mode == "LSTM":
         if w_hr is not None:
@@ -510,18 +510,18 @@ class RNNCellBase(Module):
         if size != self.input_size:
             raise RuntimeError(f"input has inconsistent input_size: got {size} expected {self.input_size}")
         made = []
-        for state in states:
+        for index, state in enumerate(states):
             if state is None:
                 state = zeros((input.size(0), self.hidden_size), dtype=input.dtype, device=input.device)
             elif not batched:
                 state = state.unsqueeze(0)
             if input.size(0) != state.size(0):
                 raise RuntimeError(
-                    f"Input batch size {input.size(0)} doesn't match hidden batch size {state.size(0)}"
+                    f"Input batch size {input.size(0)} doesn't match hidden{index} batch size {state.size(0)}"
                 )
             if state.size(1) != self.hidden_size:
                 raise RuntimeError(
-                    f"hidden has inconsistent hidden_size: got {state.size(1)}, expected {self.hidden_size}"
+                    f"hidden{index} has inconsistent hidden_size: got {state.size(1)}, expected {self.hidden_size}"
                 )
             made.append(state)
         return input, made, batched
@@ -563,9 +563,7 @@ class LSTMCell(RNNCellBase):
         if hx is not None:
             for index, state in enumerate(hx):
                 if state.dim() not in (1, 2):
-                    raise ValueError(
-                        f"LSTMCell: Expected hx[{index}] to be 1D or 2D, got {state.dim()}D instead"
-                    )
+                    raise ValueError(f"LSTMCell: Expected hx[{index}] to be 1D or 2D, got {state.dim()}D instead")
         input, (h, c), batched = self._batch(input, [None, None] if hx is None else list(hx))
         from_input, from_hidden = self._projections(input, h)
         i, f, g, o = (from_input + from_hidden).chunk(4, 1)

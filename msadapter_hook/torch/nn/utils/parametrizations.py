@@ -1,11 +1,12 @@
 # Parametrizations ready to use: orthogonal, weight norm, spectral norm.
 from enum import Enum, auto
 
-from ... import Tensor, cat, dot, eye, finfo, geqrf, linalg, mv, no_grad, norm_except_dim, preserve_format
+from ... import Tensor, cat, eye, finfo, linalg, no_grad, preserve_format
 from .. import functional as F
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..modules.module import Module
 from . import parametrize
+from .weight_norm import _norm_except_dim
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
@@ -19,7 +20,7 @@ def _is_orthogonal(Q, eps=None):
 
 def _make_orthogonal(A):
     """The factor Q of A = QR whose R has a positive diagonal, which is unique."""
-    X, tau = geqrf(A)
+    X, tau = A.geqrf()
     Q = linalg.householder_product(X, tau)
     Q *= X.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
     return Q
@@ -89,7 +90,7 @@ class _Orthogonal(Module):
                     "It is not possible to assign to the matrix exponential or the Cayley parametrizations when "
                     "use_trivialization=False."
                 )
-            A, tau = geqrf(Q)
+            A, tau = Q.geqrf()
             # The diagonal carries the signs.
             A.diagonal(dim1=-2, dim2=-1).sign_()
             A.diagonal(dim1=-2, dim2=-1)[tau == 0.0] *= -1
@@ -143,10 +144,10 @@ class _WeightNorm(Module):
         self.dim = -1 if dim is None else dim
 
     def forward(self, weight_g, weight_v):
-        return weight_v * (weight_g / norm_except_dim(weight_v, 2, self.dim))
+        return weight_v * (weight_g / _norm_except_dim(weight_v, 2, self.dim))
 
     def right_inverse(self, weight):
-        return norm_except_dim(weight, 2, self.dim), weight
+        return _norm_except_dim(weight, 2, self.dim), weight
 
 
 def weight_norm(module, name="weight", dim=0):
@@ -172,9 +173,7 @@ class _SpectralNorm(Module):
         super().__init__()
         ndim = weight.ndim
         if dim >= ndim or dim < -ndim:
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}] but got {dim})"
-            )
+            raise IndexError(f"Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}] but got {dim})")
         if n_power_iterations <= 0:
             raise ValueError(
                 f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
@@ -202,8 +201,8 @@ class _SpectralNorm(Module):
         with no_grad():
             for _ in range(n_power_iterations):
                 # In place: copies of the module that share the buffers see the new vectors.
-                self._u.copy_(F.normalize(mv(weight_mat, self._v), dim=0, eps=self.eps))
-                self._v.copy_(F.normalize(mv(weight_mat.H, self._u), dim=0, eps=self.eps))
+                self._u.copy_(F.normalize(weight_mat.mv(self._v), dim=0, eps=self.eps))
+                self._v.copy_(F.normalize(weight_mat.H.mv(self._u), dim=0, eps=self.eps))
 
     def forward(self, weight):
         if weight.ndim == 1:
@@ -214,7 +213,7 @@ class _SpectralNorm(Module):
         # Clones: the vectors of this step must stay for its backward.
         u = self._u.clone(memory_format=preserve_format)
         v = self._v.clone(memory_format=preserve_format)
-        return weight / dot(u, mv(matrix, v))
+        return weight / u.dot(matrix.mv(v))
 
     def right_inverse(self, value):
         # Assigned values are taken to have the right norm already.

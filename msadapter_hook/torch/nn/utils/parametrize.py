@@ -117,9 +117,7 @@ class ParametrizationList(ModuleList):
         with no_grad():
             for module in reversed(self):
                 if not hasattr(module, "right_inverse"):
-                    raise RuntimeError(
-                        f"parametrization {type(module).__name__} does not implement right_inverse."
-                    )
+                    raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
                 value = module.right_inverse(value)
             if self.is_tensor:
                 if not isinstance(value, Tensor):
@@ -246,7 +244,7 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
                 if back is not None:
                     if not isinstance(back, Tensor):
                         raise ValueError(
-                            "parametrization.right_inverse must return a tensor. Got: {}".format(type(back).__name__)
+                            f"parametrization.right_inverse must return a tensor. Got: {type(back).__name__}"
                         )
                     for what in ("dtype", "shape"):
                         if getattr(back, what) != getattr(before, what):

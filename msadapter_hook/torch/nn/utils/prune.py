@@ -3,9 +3,7 @@ import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
-from ... import cat, ones, ones_like, randperm, topk, zeros_like
-from ... import rand_like
-from ..parameter import Parameter
+from ... import cat, norm, ones_like, rand, rand_like, topk, zeros_like
 
 
 class BasePruningMethod(ABC):
@@ -59,9 +57,7 @@ class BasePruningMethod(ABC):
         original = getattr(module, name)
         if importance_scores is not None:
             if importance_scores.shape != original.shape:
-                raise AssertionError(
-                    f"importance_scores should have the same shape as parameter {name} of {module}"
-                )
+                raise AssertionError(f"importance_scores should have the same shape as parameter {name} of {module}")
         else:
             importance_scores = original
         if not isinstance(method, PruningContainer) or old is None:
@@ -259,11 +255,9 @@ class RandomStructured(_Structured):
         _validate_pruning_amount(count, channels)
         if count == 0:
             return default_mask
-        draws = rand_like(ones(channels))
-        keep = draws >= draws.kthvalue(k=count).values
-        threshold = topk(draws, k=count, largest=False).indices
-        del keep
-        return self._mask_of(t, threshold, keep=False) * default_mask.to(dtype=t.dtype)
+        # The channels of the smallest draws go.
+        chosen = topk(rand(channels), k=count, largest=False).indices
+        return self._mask_of(t, chosen, keep=False) * default_mask.to(dtype=t.dtype)
 
     @classmethod
     def apply(cls, module, name, amount, dim=-1):
@@ -355,16 +349,10 @@ def global_unstructured(parameters, pruning_method, importance_scores=None, **kw
         raise TypeError("global_unstructured(): importance_scores must be of type dict")
     parameters = list(parameters)
     scores = cat(
-        [
-            importance_scores.get((module, name), getattr(module, name)).reshape(-1)
-            for module, name in parameters
-        ]
+        [importance_scores.get((module, name), getattr(module, name)).reshape(-1) for module, name in parameters]
     )
     masks = cat(
-        [
-            getattr(module, name + "_mask", ones_like(getattr(module, name))).reshape(-1)
-            for module, name in parameters
-        ]
+        [getattr(module, name + "_mask", ones_like(getattr(module, name))).reshape(-1) for module, name in parameters]
     )
     container = PruningContainer()
     container._tensor_name = "temp"
@@ -420,9 +408,7 @@ def _validate_pruning_amount_init(amount):
 
 def _validate_pruning_amount(amount, tensor_size):
     if isinstance(amount, numbers.Integral) and amount > tensor_size:
-        raise ValueError(
-            f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}"
-        )
+        raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}")
 
 
 def _validate_structured_pruning(t):
@@ -444,6 +430,4 @@ def _validate_pruning_dim(t, dim):
 
 def _compute_norm(t, n, dim):
     dims = [d for d in range(t.dim()) if d != (dim if dim >= 0 else dim + t.dim())]
-    from ... import norm
-
     return norm(t, p=n, dim=dims)

@@ -10,9 +10,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class PackedSequence_(
-    namedtuple("PackedSequence_", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])
-):
+class PackedSequence_(namedtuple("PackedSequence_", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])):
     __slots__ = ()
 
 
@@ -29,9 +27,7 @@ class PackedSequence(PackedSequence_):
     """
 
     def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
-        return super().__new__(
-            cls, *_packed_sequence_init_args(data, batch_sizes, sorted_indices, unsorted_indices)
-        )
+        return super().__new__(cls, *_packed_sequence_init_args(data, batch_sizes, sorted_indices, unsorted_indices))
 
     def _with(self, data, sorted_indices, unsorted_indices):
         return type(self)(data, self.batch_sizes, sorted_indices, unsorted_indices)
@@ -136,8 +132,7 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
         lengths = as_tensor(lengths, dtype=int64, device="cpu")
     elif lengths.device.type != "cpu":
         raise RuntimeError(
-            "'lengths' argument should be a 1D CPU int64 tensor, but got 1D "
-            f"{lengths.device} {lengths.dtype} tensor"
+            f"'lengths' argument should be a 1D CPU int64 tensor, but got 1D {lengths.device} {lengths.dtype} tensor"
         )
     sorted_indices = None
     if not enforce_sorted:
@@ -256,7 +251,8 @@ def unpad_sequence(padded_sequences, lengths, batch_first=False):
     torch.nn.utils.rnn.unpad_sequence.
     """
     if not batch_first:
-        padded_sequences = padded_sequences.transpose(0, 1)
+        # In place, as PyTorch does it: the caller's tensor is batch first afterwards.
+        padded_sequences.transpose_(0, 1)
     return [sequence[:length] for sequence, length in zip(padded_sequences, lengths.tolist())]
 
 

@@ -1,6 +1,5 @@
 # Spectral normalization by a hook before forward (the older way; parametrizations.spectral_norm is the newer).
-from ... import chain_matmul, dot, mv, no_grad, vdot
-from ... import preserve_format
+from ... import no_grad, preserve_format
 from .. import functional as F
 from ..modules import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..parameter import Parameter, is_lazy
@@ -44,12 +43,12 @@ class SpectralNorm:
             with no_grad():
                 for _ in range(self.n_power_iterations):
                     # In place: copies of the module that share the buffers see the new vectors.
-                    v.copy_(F.normalize(mv(matrix.t(), u), dim=0, eps=self.eps))
-                    u.copy_(F.normalize(mv(matrix, v), dim=0, eps=self.eps))
+                    v.copy_(F.normalize(matrix.t().mv(u), dim=0, eps=self.eps))
+                    u.copy_(F.normalize(matrix.mv(v), dim=0, eps=self.eps))
                 # Clones: the vectors of this step must stay for its backward.
                 u = u.clone(memory_format=preserve_format)
                 v = v.clone(memory_format=preserve_format)
-        return weight / dot(u, mv(matrix, v))
+        return weight / u.dot(matrix.mv(v))
 
     def remove(self, module):
         with no_grad():
@@ -64,8 +63,8 @@ class SpectralNorm:
 
     def _solve_v_and_rescale(self, weight_mat, u, target_sigma):
         # The v with uᵀ W v = sigma, for files that hold u alone.
-        v = chain_matmul(weight_mat.t().mm(weight_mat).pinverse(), weight_mat.t(), u.unsqueeze(1)).squeeze(1)
-        return v.mul_(target_sigma / vdot(u, mv(weight_mat, v)))
+        v = weight_mat.t().mm(weight_mat).pinverse().mm(weight_mat.t()).mv(u)
+        return v.mul_(target_sigma / u.dot(weight_mat.mv(v)))
 
     @staticmethod
     def apply(module, name, n_power_iterations, dim, eps):
@@ -103,9 +102,7 @@ class SpectralNormLoadStateDictPreHook:
     def __init__(self, fn):
         self.fn = fn
 
-    def __call__(
-        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-    ):
+    def __call__(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
         fn = self.fn
         version = local_metadata.get("spectral_norm", {}).get(fn.name + ".version", None)
         if version is not None and version >= 1:

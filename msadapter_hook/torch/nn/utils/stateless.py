@@ -2,7 +2,6 @@
 import contextlib
 import warnings
 
-from ... import Tensor
 from ._named_member_accessor import NamedMemberAccessor
 
 __all__ = ["functional_call"]
@@ -22,7 +21,11 @@ def _untie_named_tensors_map(module, parameters_and_buffers):
     for given, value in parameters_and_buffers.items():
         for name in group_of.get(given, ()):
             if name in parameters_and_buffers and parameters_and_buffers[name] is not value:
-                raise ValueError(f"functional_call got multiple values for keys {sorted(n for n in group_of[given] if n in parameters_and_buffers)}, which are tied. Consider using tie_weights=False")
+                given_names = sorted(n for n in group_of[given] if n in parameters_and_buffers)
+                raise ValueError(
+                    f"functional_call got multiple values for keys {given_names}, which are tied. "
+                    "Consider using tie_weights=False"
+                )
             untied[name] = value
     return untied
 
@@ -61,14 +64,12 @@ def _reparametrize_module(module, parameters_and_buffers, tie_weights=False, str
 def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False):
     """Deprecated spelling of torch.func.functional_call."""
     warnings.warn(
-        "This API is deprecated as of PyTorch 2.0 and will be removed in a future version of PyTorch. Please use "
-        "torch.func.functional_call instead which is a drop-in replacement.",
+        "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future "
+        "version of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in replacement.",
         FutureWarning,
         stacklevel=2,
     )
-    return _functional_call(
-        module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict
-    )
+    return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
 
 
 def _functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False):
@@ -81,7 +82,5 @@ def _functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, 
         args = ()
     elif not isinstance(args, tuple):
         args = (args,)
-    if isinstance(parameters_and_buffers, Tensor) or not hasattr(parameters_and_buffers, "items"):
-        raise TypeError(f"Expected a dictionary of tensors, but got {type(parameters_and_buffers).__name__}")
     with _reparametrize_module(module, parameters_and_buffers, tie_weights=tie_weights, strict=strict):
         return module(*args, **(kwargs or {}))

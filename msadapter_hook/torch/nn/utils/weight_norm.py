@@ -1,15 +1,23 @@
 # Weight normalization by a hook before forward (the older way; parametrizations.weight_norm is the newer).
 import warnings
 
-from ... import norm_except_dim
+from ... import linalg
 from ..parameter import Parameter, is_lazy
 
 __all__ = ["WeightNorm", "weight_norm", "remove_weight_norm"]
 
 
+def _norm_except_dim(v, pow, dim):
+    """The norm over all dimensions but `dim`, which keeps its size while the others become 1; over all for -1."""
+    if dim == -1:
+        return linalg.vector_norm(v, pow)
+    dims = [d for d in range(v.dim()) if d != dim]
+    return linalg.vector_norm(v, pow, dims, keepdim=True) if dims else v.abs()
+
+
 def _weight(v, g, dim):
     """g · v / ‖v‖, the norm over all dimensions but `dim` (-1: over all)."""
-    return v * (g / norm_except_dim(v, 2, dim))
+    return v * (g / _norm_except_dim(v, 2, dim))
 
 
 class WeightNorm:
@@ -25,8 +33,7 @@ class WeightNorm:
     @staticmethod
     def apply(module, name, dim):
         warnings.warn(
-            "`torch.nn.utils.weight_norm` is deprecated in favor of "
-            "`torch.nn.utils.parametrizations.weight_norm`.",
+            "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
             FutureWarning,
             stacklevel=3,
         )
@@ -41,7 +48,7 @@ class WeightNorm:
                 "forward before applying weight normalization"
             )
         del module._parameters[name]
-        module.register_parameter(name + "_g", Parameter(norm_except_dim(weight, 2, hook.dim).data))
+        module.register_parameter(name + "_g", Parameter(_norm_except_dim(weight, 2, hook.dim).data))
         module.register_parameter(name + "_v", Parameter(weight.data))
         setattr(module, name, hook.compute_weight(module))
         module.register_forward_pre_hook(hook)

@@ -1,0 +1,5 @@
+# torch.nn.quantized: quantization is not available; every name says so.
+
+
+def __getattr__(name):
+    raise AttributeError(f"torch.nn.quantized.{name}: there is no quantization here; use the modules of torch.nn.")
