@@ -11,14 +11,9 @@ from collections import defaultdict
 from msadapter_hook import prims
 from msadapter_hook.tape import Program, Value, enable_grad, value_of
 from msadapter_hook.tape import late
+from msadapter_hook.tape.value import SECOND_TIME
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor
-
-SECOND_TIME = (
-    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
-    "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if "
-    "you need to backward through the graph a second time or if you need to access saved tensors after calling backward.")
-
 
 class _Passes(threading.local):
     def __init__(self):
@@ -137,7 +132,7 @@ class Backward:
         return level
 
     def _joins(self, node):
-        return (node.replayable and not self.create_graph and node.hooks is None and node.prehooks is None
+        return (node.replayable and not node.freed and not self.create_graph and node.hooks is None and node.prehooks is None
                 and not anomaly.check)
 
     def _observed(self, v):

@@ -7,10 +7,10 @@ import numpy as np
 
 from msadapter_hook.tape import Node, Value, enable_grad, value_of
 from msadapter_hook.tape.recording import state
+from msadapter_hook.tape.value import SECOND_TIME
 from msadapter_hook.tensor import Tensor, cast_value
 from msadapter_hook.tensor.core import DTYPE_OF
 
-from .engine import SECOND_TIME
 from .graph import Node as PublicNode
 
 

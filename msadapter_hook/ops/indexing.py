@@ -227,6 +227,8 @@ def setitem(self, key, new):
     if not index:
         value = _fit(value, out._size)
         geometry_check(out)
+        if value.requires_grad and state.enabled and out.requires_grad and not out._moves:
+            value = prims.overwrite(out.value, value)
         out._write(value)
         return
     arrays = index_arrays(out._size, index)

@@ -213,6 +213,8 @@ def copy_(self, src, non_blocking=False):
         from .creation import copy as copy_value
 
         value = copy_value(value)
+    if value.requires_grad and state.enabled and self.requires_grad and not self._moves:
+        value = prims.overwrite(self.value, value)
     if value.requires_grad and value.node is not None and value.node.operator is None:
         value.node.operator = "CopyBackwards"
     self._write(value)

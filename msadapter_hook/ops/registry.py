@@ -92,10 +92,13 @@ class Overload:
                     value = own_memory(value, t)
         return value
 
-    def saved(self, bound, result):
-        """(counter, version, shape, dtype) of each tensor that PyTorch keeps for this operator's gradient."""
+    def saved(self, bound, result, inplace=False):
+        """(counter, version, shape, dtype) of each tensor that PyTorch keeps for this operator's gradient. The in-place form
+        keeps a copy of `self`, and the result only as it is after the write."""
         kept = []
         for name, needed in self.saves:
+            if inplace and (name == "result" or self.positions[name] == 0):
+                continue
             if name == "result":
                 t = result
             else:
@@ -387,6 +390,12 @@ def check_inplace(tensor):
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     elif state.enabled and tensor._moves and tensor._history.value.leaf is not None:
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+    if state.enabled and tensor._extra is not None and tensor._extra.get("no_grad_view"):
+        raise RuntimeError(
+            "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use case is "
+            "ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either "
+            "both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want the inplace "
+            "to be tracked).")
     if geometry.overlaps(tensor._size, tensor._stride):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory "
                            "location. Please clone() the tensor before performing the operation.")
@@ -408,19 +417,12 @@ def write_inplace(tensor, value, dtype=None, grad_name=None, overload=None, boun
         if node.operator is None:
             node.operator = grad_name
         if overload is not None and overload.saves and node.saved is None:
-            saved = [s for s in overload.saves if s[0] != "result"]
-            node.saved = overload.saved(bound, tensor)
+            saved = True
+            node.saved = overload.saved(bound, tensor, inplace=True)
     tensor._write(value)
-    if saved is not None and len(saved) != len(overload.saves):  # the result is saved as it is after the write
+    if saved and any(name == "result" for name, _ in overload.saves):  # kept as it is after the write
         version = tensor._history.version
-        node.saved = tuple([(c, version.count if c is version and name == "result" else n, *rest) for (c, n, *rest), name in
-                            zip(node.saved, _names(overload, bound))])
-
-
-def _names(overload, bound):
-    for name, needed in overload.saves:
-        if name == "result" or needed is None or getattr(bound[overload.positions[needed]], "requires_grad", False):
-            yield name
+        node.saved += ((version, version.count, tensor._size, tensor._dtype),)
 
 
 # ------------------------------------------------------------------------------------------------ generated binders

@@ -7,7 +7,7 @@ from msadapter_hook.tape import Primitive
 from msadapter_hook.tape.primitive import FLOATS
 
 __all__ = ["as_strided", "as_strided_scatter", "broadcast_to", "cast", "concat", "flip", "gather", "graft", "index_get",
-           "index_put", "index_add", "pad", "reshape", "slice_scatter", "split", "stack", "strided_slice", "sum_to", "take_along",
+           "index_put", "index_add", "overwrite", "pad", "reshape", "slice_scatter", "split", "stack", "strided_slice", "sum_to", "take_along",
            "put_along", "add_along", "masked_fill", "transpose", "zeros_like"]
 
 
@@ -137,6 +137,11 @@ cast = Primitive("cast", host=_cast, vjp=[_cast_vjp], uses_output=False)
 
 # New data under the history of an old value: what a write without recording leaves behind.
 graft = Primitive("graft", host=lambda old, data: data, vjp=[lambda g, out, old, data: g, None], uses_output=False)
+
+
+# A write that leaves nothing of the old value: its gradient is zero, not absent.
+overwrite = Primitive("overwrite", host=lambda old, new: new,
+                      vjp=[lambda g, out, old, new: zeros_like(old), lambda g, out, old, new: g], uses_output=False)
 
 
 # ------------------------------------------------------------------------------------------------ joining and splitting

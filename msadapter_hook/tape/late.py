@@ -68,6 +68,8 @@ def user_line():
 
 def compute(value: Value):
     """Compute a pending value and what it needs, in order of recording."""
+    if value.node is None or value.node.freed and not any(v() is value for v in value.node.outputs):
+        raise RuntimeError(_value.SECOND_TIME)
     if value.node.primitive is _detach:
         source = value.node.inputs[0]
         if source.pending:
@@ -84,6 +86,8 @@ def compute(value: Value):
         nodes[node.sequence] = node
         for v in node.inputs:
             if v._numpy is None and v._array is None:
+                if v.node is None:
+                    raise RuntimeError(_value.SECOND_TIME)
                 stack.append(v.node)
     for sequence in sorted(nodes):
         execute(nodes[sequence])

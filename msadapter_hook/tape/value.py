@@ -9,6 +9,11 @@ from msadapter_hook import backend
 
 _sequence = itertools.count(1)
 
+SECOND_TIME = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
+    "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if "
+    "you need to backward through the graph a second time or if you need to access saved tensors after calling backward.")
+
 
 class Value:
     """An immutable array: `shape`, `dtype` (NumPy's), the array itself as NumPy and as MindSpore tensor over the same
@@ -141,7 +146,8 @@ class Node:
         found = self.outputs[index]()
         if found is None:
             if self.freed:
-                raise RuntimeError("a freed value was read again")
+                shape, dtype = self.specs[index]
+                return Value(shape, dtype, node=self, index=index, requires_grad=True)
             again = self.primitive.compute(self.inputs, self.attributes, self.replayable)
             shape, dtype = self.specs[index]
             found = Value(shape, dtype, node=self, index=index, requires_grad=True)

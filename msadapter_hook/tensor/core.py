@@ -67,7 +67,9 @@ class TensorBase:
         dtype = dtype or self._dtype
         if not state.enabled and self._history.value.requires_grad:
             history = self._alias_history(share_version=True)
-            return Tensor._window(history, (move,), size, stride, offset, dtype)
+            made = Tensor._window(history, (move,), size, stride, offset, dtype)
+            made._extra = {"no_grad_view": True}
+            return made
         self._history.views = True
         moves = self._moves + (move,) if move is not None else self._moves
         return Tensor._window(self._history, moves, size, stride, offset, dtype)
@@ -131,6 +133,8 @@ class TensorBase:
             base = history.read()
             history.write(write_through(self._moves, base, new))
             return
+        if state.enabled and not new.requires_grad and history.value.requires_grad:
+            new = prims.overwrite(history.read(), new)
         history.write(new)
         if storage.buffer is None:
             self._value = history.value
