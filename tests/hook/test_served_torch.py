@@ -66,7 +66,8 @@ def test_what_a_program_can_ask_about_torch(installed, write):
 def test_two_threads_import_torch_at_once(installed):
     code = (
         "import threading\nbarrier, seen = threading.Barrier(2), []\n"
-        "def work():\n    barrier.wait()\n    import torch.nn as nn, torch\n    seen.append((id(torch), id(nn.Linear)))\n"
+        "def work():\n    barrier.wait()\n    import torch.nn as nn, torch\n"
+        "    seen.append((id(torch), id(nn.Linear)))\n"
         "threads = [threading.Thread(target=work) for _ in range(2)]\n"
         "[t.start() for t in threads]; [t.join() for t in threads]; print(len(seen), len(set(seen)))"
     )
@@ -117,7 +118,8 @@ def test_pytest_serves_conftest_and_tests(installed, write):
     folder = write(
         {
             "pytest.ini": "[pytest]\nmsadapter = true\naddopts = -p no:cacheprovider\n",
-            "conftest.py": "import torch\n\ndef pytest_report_header():\n    return 'conftest has ' + torch.__version__\n",
+            "conftest.py": "import torch\n\n"
+            "def pytest_report_header():\n    return 'conftest has ' + torch.__version__\n",
             "test_it.py": "import torch\n\ndef test_backward():\n    w = torch.ones(2, requires_grad=True)\n"
             "    (w * 2).sum().backward()\n    assert w.grad.tolist() == [2.0, 2.0]\n",
         }
