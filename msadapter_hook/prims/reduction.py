@@ -10,7 +10,7 @@ from msadapter_hook.tape.primitive import FLOATS
 from .movement import broadcast_to, flip, reshape, zeros_like
 from .pointwise import conj_of, equal, exp, where
 
-__all__ = ["amax", "amin", "cumsum", "log_softmax", "logsumexp", "mean", "prod", "softmax", "sum"]
+__all__ = ["amax", "amin", "cumsum", "log_softmax", "logsumexp", "mean", "prod", "softmax", "sum", "var", "vector_norm"]
 
 
 def kept_shape(shape, axes):
@@ -79,11 +79,118 @@ def _cumsum_vjp(g, out, a, *, axis):
     return flip(cumsum(flip(g, axes=(axis,)), axis=axis), axes=(axis,))
 
 
-cumsum = Primitive("cumsum", host=lambda a, *, axis: np.cumsum(a, axis, dtype=a.dtype), vjp=[_cumsum_vjp], uses_output=False)
+def _cumsum(a, *, axis):
+    if a.dtype.itemsize < 4 and a.dtype.kind in "fV":
+        return np.cumsum(a, axis, dtype=np.float32).astype(a.dtype)
+    return np.cumsum(a, axis, dtype=a.dtype)
+
+
+cumsum = Primitive("cumsum", host=_cumsum, vjp=[_cumsum_vjp], uses_output=False)
+
+
+# ------------------------------------------------------------------------------------------------ spread around the mean
+def _deviation(a, axes):
+    wide = a.astype(np.float32) if a.dtype.itemsize < 4 else a
+    return wide - np.mean(wide, axis=axes, keepdims=True)
+
+
+def _var(a, *, axes, keepdims, correction):
+    d = _deviation(a, axes)
+    squares = d.real * d.real + d.imag * d.imag if a.dtype.kind == "c" else d * d
+    total = np.add.reduce(squares, axis=axes, keepdims=keepdims)
+    real = np.empty(0, a.dtype).real.dtype
+    return np.asarray(total / max(_count(a, axes) - correction, 0)).astype(real)
+
+
+def _var_ms(*, axes, keepdims, correction):
+    average, total = primitive("ReduceMean", True), primitive("ReduceSum", keepdims)
+    sub, square, divide = primitive("Sub"), primitive("Square"), primitive("RealDiv")
+
+    def run(a):
+        count = 1
+        for i in axes:
+            count *= a.shape[i]
+        return divide(total(square(sub(a, average(a, axes))), axes), float(count - correction))
+
+    return run
+
+
+def _var_vjp(g, out, a, *, axes, keepdims, correction):
+    freedom = _count(a, axes) - correction
+    center = a - spread(mean(a, axes=axes, keepdims=keepdims), a, axes, keepdims)
+    if a.dtype.kind == "c":
+        from .movement import cast
+
+        g = cast(g, dtype=a.dtype)
+    factor = 2 / freedom if freedom > 0 else float("inf") if freedom == 0 else float("nan")
+    return spread(g, a, axes, keepdims) * center * factor
+
+
+var = Primitive(  # of complex numbers the sum of the variances of both parts
+    "var", host=_var, mindspore=_var_ms, vjp=[_var_vjp], uses_output=False,
+    guard=lambda a, *, axes, keepdims, correction: a.size > 0 and a.ndim > 0 and _count(a, axes) > correction)
+
+
+# ------------------------------------------------------------------------------------------------ norms
+def _norm(a, *, p, axes, keepdims):
+    wide = a.astype(np.float32) if a.dtype.itemsize < 4 and a.dtype.kind in "fV" else a
+    size = np.abs(wide)
+    real = np.empty(0, a.dtype).real.dtype
+    if p == 0:
+        found = np.add.reduce((size != 0).astype(size.dtype), axis=axes, keepdims=keepdims)
+    elif p == 1:
+        found = np.add.reduce(size, axis=axes, keepdims=keepdims)
+    elif p == 2:
+        found = np.sqrt(np.add.reduce(size * size, axis=axes, keepdims=keepdims))
+    elif p == np.inf:
+        found = np.maximum.reduce(size, axis=axes, keepdims=keepdims)
+    elif p == -np.inf:
+        found = np.minimum.reduce(size, axis=axes, keepdims=keepdims)
+    else:
+        found = np.add.reduce(size ** size.dtype.type(p), axis=axes, keepdims=keepdims) ** size.dtype.type(1 / p)
+    return np.asarray(found).astype(real)
+
+
+def _norm_vjp(g, out, a, *, p, axes, keepdims):
+    """The gradient at zero is the subgradient 0."""
+    from .movement import cast
+    from .pointwise import absolute, isnan, logical_or, pow, sgn
+
+    if p == 0:
+        return zeros_like(a)
+    g, n = spread(g, absolute(a), axes, keepdims), spread(out, absolute(a), axes, keepdims)
+    size = absolute(a)
+    zero = constant(0, size.dtype)
+
+    def directed(weight):
+        return sgn(a) * (cast(weight, dtype=a.dtype) if a.dtype.kind == "c" else weight)
+
+    none = equal(n, zero)
+    safe = where(none, constant(1, n.dtype), n)
+    if p == 1:
+        return directed(g)
+    if p == 2:
+        factor = where(none, zero, g / safe)
+        return a * (cast(factor, dtype=a.dtype) if a.dtype.kind == "c" else factor)
+    if p in (np.inf, -np.inf):
+        hit = logical_or(equal(size, n), isnan(n))
+        mask = where(hit, constant(1, size.dtype), zero)
+        return directed(g * mask / spread(sum(mask, axes=axes, keepdims=keepdims), size, axes, keepdims))
+    if p < 1:
+        flat = equal(size, zero)
+        weight = where(flat, zero, pow(where(flat, constant(1, size.dtype), size), constant(p - 1, size.dtype)))
+        return directed(weight * g * pow(safe, constant(1 - p, n.dtype)))
+    weight = pow(size, constant(p - 1, size.dtype))
+    return directed(where(none, zero, weight * g / pow(safe, constant(p - 1, n.dtype))))
+
+
+vector_norm = Primitive("vector_norm", host=_norm, vjp=[_norm_vjp])
 
 
 def _prod_vjp(g, out, a, *, axes, keepdims):
     """Products of all the others: exclusive products from the left and from the right, so that zeros are exact."""
+    if a.size and not (a.numpy == 0).any():
+        return spread(g * conj_of(out), a, axes, keepdims) / conj_of(a)
     rest = [i for i in range(a.ndim) if i not in axes]
     from .movement import transpose
 

@@ -1,0 +1,327 @@
+"""Sorting, selection of ranks, searching in sorted rows, distinct elements. NaN counts as the largest number."""
+
+import numpy as np
+
+from msadapter_hook import prims
+from msadapter_hook.tape import Value, value_of
+from msadapter_hook.tensor.geometry import wrap_dim
+
+from .promotion import dtype_of, is_complex
+from .reduction import _comparable, at_least_1d, axis_of, pick, require_length
+from .refusals import not_implemented
+from .registry import call, composite, operator
+
+ALL = "function method out"
+
+
+def order(array, axis, descending=False):
+    """Stable sorting positions along an axis, NaN last (first where descending)."""
+    array = _comparable(array)
+    if not descending:
+        return np.argsort(array, axis, kind="stable")
+    turned = np.argsort(np.flip(array, axis), axis, kind="stable")
+    return array.shape[axis] - 1 - np.flip(turned, axis)
+
+
+# ------------------------------------------------------------------------------------------------ sorting
+def _sorted(self, dim, descending):
+    axis = axis_of(self, dim)
+    if is_complex(self):
+        raise RuntimeError(" Sort does not support complex dtypes on CPU")
+    whole = at_least_1d(self)
+    index = value_of(np.ascontiguousarray(order(whole.numpy, axis, descending)).astype(np.int64, copy=False))
+    values = prims.take_along(whole, index, axis=axis)
+    return (values, index) if self.ndim else (prims.reshape(values, shape=()), prims.reshape(index, shape=()))
+
+
+@operator("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", forms=ALL)
+@operator("sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", forms=ALL)
+def sort(self, *arguments):
+    """Sorted along a dimension, with the positions taken (int64); equal elements keep their order. Source: PyTorch, torch.sort."""
+    return _sorted(self, *arguments[-2:])
+
+
+@operator("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", forms="function method")
+@operator("argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor", forms=ALL)
+def argsort(self, *arguments):
+    """The positions that sort along a dimension; int64. Source: PyTorch, torch.argsort."""
+    return _sorted(self.detach(), *arguments[-2:])[1]
+
+
+@operator("msort(Tensor self) -> Tensor", forms=ALL, grad_name="SortBackward0")
+def msort(self):
+    """Sorted along the first dimension. Source: PyTorch, torch.msort."""
+    return _sorted(self, 0, False)[0]
+
+
+@operator("topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)", forms=ALL)
+def topk(self, k, dim=-1, largest=True, sorted=True):
+    """The k largest (or smallest) along a dimension, in order, with their positions. Source: PyTorch, torch.topk."""
+    axis = axis_of(self, dim)
+    if not 0 <= k <= (self.shape[axis] if self.ndim else 1):
+        raise RuntimeError("selected index k out of range")
+    if is_complex(self):
+        raise RuntimeError(" topk does not support complex dtypes on CPU")
+    whole = at_least_1d(self)
+    index = np.take(order(whole.numpy, axis, largest), np.arange(k), axis)
+    return pick(self, index, axis, True) if self.ndim else _zero_dim(self, k)
+
+
+def _zero_dim(self, k):
+    if k == 1:
+        return pick(self, np.zeros(1, np.int64), 0, False)
+    return value_of(np.zeros(0, self.dtype)), value_of(np.zeros(0, np.int64))
+
+
+@operator("kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", forms=ALL)
+def kthvalue(self, k, dim=-1, keepdim=False):
+    """The k-th smallest along a dimension and its position. Source: PyTorch, torch.kthvalue."""
+    axis = axis_of(self, dim)
+    require_length("kthvalue", self, axis)
+    if not 1 <= k <= (self.shape[axis] if self.ndim else 1):
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
+    if is_complex(self):
+        raise not_implemented("kthvalue_cpu", self)
+    index = np.take(order(at_least_1d(self).numpy, axis), [k - 1], axis)
+    return pick(self, index, axis, keepdim)
+
+
+# ------------------------------------------------------------------------------------------------ medians and modes
+def _median_index(array, axis, skip_nan):
+    """Position of the lower median along an axis (kept), NaN first of all unless skipped."""
+    positions = order(array, axis)
+    n = array.shape[axis]
+    if array.dtype.kind not in "fV":
+        return np.take(positions, [(n - 1) // 2], axis)
+    missing = np.isnan(_comparable(array))
+    if skip_nan:
+        present = n - missing.sum(axis, keepdims=True)
+        return np.take_along_axis(positions, np.maximum(present - 1, 0) // 2, axis)
+    middle = np.take(positions, [(n - 1) // 2], axis)
+    return np.where(missing.any(axis, keepdims=True), np.argmax(missing, axis, keepdims=True), middle)
+
+
+def _evenly(g, out, a, *, skip_nan):
+    """The gradient shared by all elements equal to the result."""
+    whole = prims.broadcast_to(out, shape=a.shape)
+    hit = prims.logical_or(prims.equal(a, whole), prims.logical_and(prims.isnan(a), prims.isnan(whole)))
+    mask = prims.cast(hit, dtype=a.dtype)
+    count = prims.sum(mask, axes=tuple(range(a.ndim)), keepdims=False)
+    return prims.broadcast_to(g / count, shape=a.shape) * mask
+
+
+def _median_all(a, *, skip_nan):
+    flat = a.reshape(-1)
+    if not flat.size:
+        if a.dtype.kind == "f":
+            return np.full((), np.nan, a.dtype)
+        return np.asarray(np.iinfo(a.dtype).min if a.dtype.kind in "iu" else float("nan")).astype(a.dtype)
+    return flat[_median_index(flat, 0, skip_nan)[0]]
+
+
+_median_whole = prims.host_call("median", _median_all, vjp=[_evenly])
+
+
+def _declare_median(name, skip_nan):
+    def whole(self):
+        if is_complex(self):
+            raise not_implemented("median_cpu", self)
+        return _median_whole(self, skip_nan=skip_nan)
+
+    def along(self, dim, keepdim=False):
+        axis = axis_of(self, dim)
+        require_length(name, self, axis)
+        if is_complex(self):
+            raise not_implemented("median_out", self)
+        return pick(self, _median_index(at_least_1d(self).numpy, axis, skip_nan), axis, keepdim)
+
+    whole.__doc__ = f"The lower median of all elements. Source: PyTorch, torch.{name}."
+    along.__doc__ = f"The lower median along a dimension and its position. Source: PyTorch, torch.{name}."
+    operator(f"{name}(Tensor self) -> Tensor", forms=ALL, saves="self result")(whole)
+    operator(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", forms=ALL)(along)
+
+
+_declare_median("median", False)
+_declare_median("nanmedian", True)
+
+
+@operator("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", forms=ALL)
+def mode(self, dim=-1, keepdim=False):
+    """The most frequent element along a dimension, the smallest among several, and its last position. Source: PyTorch, torch.mode."""
+    axis = axis_of(self, dim)
+    require_length("mode", self, axis)
+    if is_complex(self):
+        raise not_implemented("mode_cpu", self)
+    array = _comparable(at_least_1d(self).numpy)
+    positions = order(array, axis)
+    values = np.moveaxis(np.take_along_axis(array, positions, axis), axis, 0)
+    runs = np.ones(values.shape, np.int64)
+    for i in range(1, len(values)):
+        runs[i] += np.where(values[i] == values[i - 1], runs[i - 1], 0)
+    index = np.take_along_axis(positions, np.expand_dims(np.argmax(runs, 0), axis), axis)
+    return pick(self, index, axis, keepdim)
+
+
+# ------------------------------------------------------------------------------------------------ searching in sorted rows
+def _search(boundaries, values, right):
+    side = "right" if right else "left"
+    boundaries, values = _comparable(boundaries), _comparable(values)
+    if boundaries.ndim == 1:
+        return np.searchsorted(boundaries, values, side)
+    rows = boundaries.reshape(-1, boundaries.shape[-1]) if boundaries.size else boundaries.reshape(
+        int(np.prod(boundaries.shape[:-1])), boundaries.shape[-1])
+    sought = values.reshape(len(rows), -1)
+    found = [np.searchsorted(row, v, side) for row, v in zip(rows, sought)]
+    return np.asarray(found, np.int64).reshape(values.shape)
+
+
+def _positions(found, out_int32):
+    return value_of(np.asarray(found, np.int32 if out_int32 else np.int64))
+
+
+def _side(side, right):
+    if side is not None and side not in ("left", "right"):
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+    if side == "left" and right:
+        raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True")
+    return right or side == "right"
+
+
+def _one_dtype(name, boundaries, value):
+    if isinstance(value, Value) and value.dtype != boundaries.dtype:
+        raise RuntimeError(f"torch.{name}(): boundary tensor and input value tensor should have same dtype, but got boundary tensor "
+                           f"dtype {_meta_name(boundaries)} and input value tensor dtype {_meta_name(value)}")
+
+
+_META = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int", "int32":
+         "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}
+
+
+def _meta_name(value):
+    return _META.get(value.dtype.name, value.dtype.name)
+
+
+@operator("searchsorted.Tensor(Tensor sorted_sequence, Operand self, *, bool out_int32=False, bool right=False, str? side=None, "
+          "Tensor? sorter=None) -> Tensor", forms="function out")
+def searchsorted(sorted_sequence, self, out_int32=False, right=False, side=None, sorter=None):
+    """Where to insert into sorted rows; int64, or int32 when asked. Source: PyTorch, torch.searchsorted."""
+    right = _side(side, right)
+    _one_dtype("searchsorted", sorted_sequence, self)
+    array = self.numpy if isinstance(self, Value) else np.asarray(self)
+    if not sorted_sequence.ndim:
+        raise RuntimeError("torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension")
+    if sorted_sequence.ndim != 1:
+        if not isinstance(self, Value) or not self.ndim:
+            raise RuntimeError("torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we "
+                               f"got boundaries tensor dim({sorted_sequence.ndim}) and input value's dim(0) numel(1)")
+        if sorted_sequence.shape[:-1] != self.shape[:-1]:
+            raise RuntimeError(
+                "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and "
+                f"input value tensor must match, but we got boundaries tensor {list(sorted_sequence.shape)} and input value tensor "
+                f"{list(self.shape)}")
+    rows = sorted_sequence.numpy
+    if sorter is not None:
+        if sorter.shape != sorted_sequence.shape:
+            raise RuntimeError("torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
+                               f"{list(sorted_sequence.shape)}and got sorter tensor {list(sorter.shape)}")
+        if sorter.dtype != np.int64:
+            raise RuntimeError("torch.searchsorted(): sorter must be a tensor of long dtype but got dtype "
+                               f"{dtype_of(sorter).scalar_name}")
+        if sorter.size and (sorter.numpy.min() < 0 or sorter.numpy.max() >= rows.shape[-1]):
+            raise RuntimeError("torch.searchsorted(): sorter index out of range")
+        rows = np.take_along_axis(rows, sorter.numpy, -1)
+    return _positions(_search(rows, array, right), out_int32)
+
+
+@operator("bucketize.Tensor(Operand self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+          forms="function out")
+def bucketize(self, boundaries, out_int32=False, right=False):
+    """The bucket between sorted boundaries that an element falls into. Source: PyTorch, torch.bucketize."""
+    if boundaries.ndim != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
+    _one_dtype("searchsorted", boundaries, self)
+    return _positions(_search(boundaries.numpy, self.numpy if isinstance(self, Value) else np.asarray(self), right), out_int32)
+
+
+# ------------------------------------------------------------------------------------------------ distinct elements
+def _refuse_complex(value):
+    if is_complex(value):
+        raise not_implemented("unique", value)
+
+
+def _distinct(value):
+    """Sorted distinct elements, the place of each element among them, and how often they occur."""
+    array = value.numpy
+    flat = _comparable(array).reshape(-1)
+    found, inverse, counts = np.unique(flat, return_inverse=True, return_counts=True, equal_nan=False)
+    return found.astype(array.dtype), inverse.reshape(array.shape), counts
+
+
+def _distinct_rows(array, axis):
+    """Distinct slices along an axis in sorted order, the place of each slice, and how often they occur."""
+    rows = np.moveaxis(array, axis, 0)
+    flat = _comparable(np.ascontiguousarray(rows).reshape(len(rows), -1))
+    if not len(rows):
+        return array, np.zeros(0, np.int64), np.zeros(0, np.int64)
+    sequence = np.lexsort(flat.T[::-1]) if flat.shape[1] else np.arange(len(flat))
+    sorted_rows = flat[sequence]
+    fresh = np.ones(len(flat), bool)
+    fresh[1:] = (sorted_rows[1:] != sorted_rows[:-1]).any(1)
+    inverse = np.empty(len(flat), np.int64)
+    inverse[sequence] = np.cumsum(fresh) - 1
+    starts = np.flatnonzero(fresh)
+    counts = np.diff(np.append(starts, len(flat)))
+    return np.moveaxis(rows[sequence[starts]], 0, axis), inverse, counts
+
+
+def _consecutive(array, axis):
+    """As `_distinct_rows`, of neighbours only and in the order they stand."""
+    rows = np.moveaxis(array, axis, 0)
+    flat = _comparable(np.ascontiguousarray(rows).reshape(len(rows), -1))
+    if not len(rows):
+        return array, np.zeros(0, np.int64), np.zeros(0, np.int64)
+    fresh = np.ones(len(flat), bool)
+    fresh[1:] = (flat[1:] != flat[:-1]).any(1)
+    starts = np.flatnonzero(fresh)
+    return np.moveaxis(rows[starts], 0, axis), np.cumsum(fresh) - 1, np.diff(np.append(starts, len(flat)))
+
+
+def _three(found, inverse, counts):
+    return tuple([value_of(np.ascontiguousarray(a if i == 0 else np.asarray(a, np.int64)))
+                  for i, a in enumerate((found, inverse, counts))])
+
+
+@operator("_distinct(Tensor self, int? dim, bool consecutive) -> (Tensor, Tensor, Tensor)", forms="function", namespace="_sorting",
+          grad_name="Unique2Backward0")
+def distinct(self, dim, consecutive):
+    _refuse_complex(self)
+    if dim is None:
+        if consecutive:
+            found, inverse, counts = _consecutive(self.numpy.reshape(-1), 0)
+            return _three(found, inverse.reshape(self.shape), counts)
+        return _three(*_distinct(self))
+    axis = wrap_dim(dim, self.ndim)
+    if not self.size and self.ndim and self.shape[axis]:
+        raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+    return _three(*(_consecutive if consecutive else _distinct_rows)(at_least_1d(self).numpy, axis))
+
+
+def _chosen(triple, inverse, counts):
+    found = triple[:1] + ((triple[1],) if inverse else ()) + ((triple[2],) if counts else ())
+    return found if len(found) > 1 else found[0]
+
+
+@composite("unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Tensor",
+           forms="function method")
+def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """Distinct elements (or slices) in order; also their places and counts where asked. Source: PyTorch, torch.unique."""
+    return _chosen(call("_sorting._distinct", self, dim, False), return_inverse, return_counts)
+
+
+@composite("unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Tensor",
+           forms="function method")
+def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None):
+    """As `unique`, of neighbours only. Source: PyTorch, torch.unique_consecutive."""
+    return _chosen(call("_sorting._distinct", self, dim, True), return_inverse, return_counts)
+
+
