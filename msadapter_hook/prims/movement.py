@@ -3,11 +3,11 @@
 import numpy as np
 
 from msadapter_hook.backend import primitive
-from msadapter_hook.tape import Primitive
+from msadapter_hook.tape import Primitive, value_of
 from msadapter_hook.tape.primitive import FLOATS
 
 __all__ = ["as_strided", "as_strided_scatter", "broadcast_to", "cast", "concat", "flip", "gather", "graft", "index_get",
-           "index_put", "index_add", "overwrite", "pad", "reshape", "slice_scatter", "split", "stack", "strided_slice", "sum_to", "take_along",
+           "beside", "index_put", "index_add", "overwrite", "pad", "reshape", "slice_scatter", "split", "stack", "strided_slice", "sum_to", "take_along",
            "put_along", "add_along", "masked_fill", "transpose", "zeros_like"]
 
 
@@ -75,7 +75,13 @@ slice_scatter = Primitive(  # base with a window replaced by `new`
          lambda g, out, base, new, **window: strided_slice(g, **window)],
     uses_output=False,
 )
-zeros_like = Primitive("zeros_like", host=lambda a: np.zeros(a.shape, a.dtype), differentiable=False)
+
+
+def zeros_like(a):
+    """Zeros with the shape and dtype of a Value, whose data are not read."""
+    return value_of(np.zeros(a.shape, a.dtype))
+
+
 flip = Primitive("flip", host=lambda a, *, axes: np.flip(a, axes), vjp=[lambda g, out, a, *, axes: flip(g, axes=axes)],
                  uses_output=False)
 
@@ -138,6 +144,11 @@ cast = Primitive("cast", host=_cast, vjp=[_cast_vjp], uses_output=False)
 # New data under the history of an old value: what a write without recording leaves behind.
 graft = Primitive("graft", host=lambda old, data: data, vjp=[lambda g, out, old, data: g, None], uses_output=False)
 
+
+# `kept` itself; what stands beside it has no part in the result, so its gradient is zero, not absent.
+beside = Primitive("beside", host=lambda kept, *others: kept.copy(), uses_output=False,
+                   joint_vjp=lambda grads, outs, needs, kept, *others: [grads[0] if needs[0] else None] + [
+                       zeros_like(v) if need else None for v, need in zip(others, needs[1:])])
 
 # A write that leaves nothing of the old value: its gradient is zero, not absent.
 overwrite = Primitive("overwrite", host=lambda old, new: new,
@@ -389,6 +400,4 @@ def _inverse(axes):
 
 
 def _zeros(shape, dtype):
-    from msadapter_hook.tape import value_of
-
     return value_of(np.zeros(shape, dtype))

@@ -23,7 +23,7 @@ class TensorBase:
     base of its `_history`; `_value`, `_generation`: the value read last, and when."""
 
     __slots__ = ("_history", "_size", "_stride", "_offset", "_moves", "_value", "_generation", "_dtype", "_leaf", "_extra",
-                 "__dict__", "__weakref__")
+                 "_source", "__dict__", "__weakref__")
 
     # -------------------------------------------------------------------------------------------- making
     @classmethod
@@ -43,6 +43,7 @@ class TensorBase:
         self._dtype = dtype or DTYPE_OF[value.dtype]
         self._leaf = None
         self._extra = None
+        self._source = None
         return self
 
     @classmethod
@@ -59,6 +60,7 @@ class TensorBase:
         self._dtype = dtype
         self._leaf = None
         self._extra = None
+        self._source = None
         return self
 
     def _view(self, move, size, stride, offset=None, dtype=None):
@@ -109,18 +111,26 @@ class TensorBase:
                 if v.requires_grad and not state.enabled:
                     return v.detach()
                 return v
-            v = history.read()
-            for move in self._moves:
-                v = move.read(v)
-                if v.requires_grad and v.node.operator is None:
-                    v.node.operator = move.name
+            v = self._through(history.read())
             if state.enabled or not history.value.requires_grad:
                 self._value = v
                 self._generation = storage.generation
             return v
-        v = history.read()
+        base = v = history.read()
+        if v.requires_grad:  # hooks and grad_fn belong to one value, as long as the data do not change
+            if self._source is base and self._generation == storage.generation:
+                return self._value
+            v = self._through(v)
+            self._value, self._source, self._generation = v, base, storage.generation
+            return v
+        return self._through(v)
+
+    def _through(self, v):
+        """The base Value seen through the moves; nodes of the view bear its name."""
         for move in self._moves:
             v = move.read(v)
+            if v.requires_grad and v.node.operator is None:
+                v.node.operator = move.grad_name
         return v
 
     def _write(self, new: Value):
@@ -131,7 +141,10 @@ class TensorBase:
             new = Value(new.shape, new.dtype, new.numpy.copy(), None, new.node, new.index, new.requires_grad)
         if self._moves:
             base = history.read()
-            history.write(write_through(self._moves, base, new))
+            result = write_through(self._moves, base, new)
+            if state.enabled and not result.requires_grad and base.requires_grad:
+                result = prims.overwrite(base, result)
+            history.write(result)
             return
         if state.enabled and not new.requires_grad and history.value.requires_grad:
             new = prims.overwrite(history.read(), new)

@@ -16,6 +16,11 @@ class Move:
 
     __slots__ = ("name",)
 
+    @property
+    def grad_name(self):
+        """The name of the gradient, as PyTorch prints it."""
+        return "".join(p[:1].upper() + p[1:] for p in self.name.split("_")) + "Backward0"
+
     def read(self, base):
         raise NotImplementedError
 
@@ -282,8 +287,11 @@ class Windows(Move):
         return tuple(range(self.axis + 1)) + tuple(range(self.axis + 2, ndim)) + (self.axis + 1,)
 
     def read(self, base):
+        scalar = not base.ndim
         base = self._flat(base)
         found = prims.gather(base, self._index(base), axis=self.axis)
+        if scalar:
+            return prims.reshape(found, shape=(self.size,))
         return found if base.ndim == 1 and not self.axis else prims.transpose(found, axes=self._order(found.ndim))
 
     def write(self, base, new):
