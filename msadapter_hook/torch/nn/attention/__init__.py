@@ -58,7 +58,10 @@ def sdpa_kernel(backends, set_priority=False):
     if isinstance(backends, SDPBackend):
         backends = [backends]
     if not isinstance(backends, (list, tuple)) or not all(isinstance(backend, SDPBackend) for backend in backends):
-        raise AssertionError("Backend must be an instance of SDPBackend or a list of SDPBackend instances")
+        raise AssertionError(
+            "Backend must be an instance of SDPBackend or a list of SDPBackend instances, "
+            f"got {type(backends).__name__}"
+        )
     global _enabled
     before = _enabled
     _enabled = list(dict.fromkeys(backends))

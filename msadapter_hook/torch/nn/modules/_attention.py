@@ -160,3 +160,7 @@ class MultiheadAttention(Module):
         if key_padding_mask is not None:
             merged = merged + key_padding_mask.view(batch, 1, 1, length).expand(-1, self.num_heads, -1, -1)
         return merged, kind
+
+
+# Pickles and prints name the class by the module that shows it.
+MultiheadAttention.__module__ = __package__ + ".activation"

@@ -2,7 +2,8 @@
 # A case: a name, the module, and the arguments of a call ("" when the module is only built and printed).
 
 _POINTWISE = (
-    "ReLU() ReLU(inplace=True) ReLU6() Sigmoid() Hardsigmoid() Tanh() SiLU() Mish() Hardswish() ELU() ELU(0.7) CELU(1.3) "
+    "ReLU() ReLU(inplace=True) "
+    "ReLU6() Sigmoid() Hardsigmoid() Tanh() SiLU() Mish() Hardswish() ELU() ELU(0.7) CELU(1.3) "
     "SELU() GELU() GELU('tanh') Hardshrink() Hardshrink(0.2) LeakyReLU() LeakyReLU(0.2,inplace=True) LogSigmoid() "
     "Softplus() Softplus(2.0,3.0) Softshrink(0.3) Softsign() Tanhshrink() Threshold(0.1,20.0) Hardtanh(-0.5,0.7) GLU() "
     "Softmax(dim=-1) Softmin(dim=1) LogSoftmax(dim=0) PReLU() PReLU(6) RReLU() Identity() Flatten() Dropout(0.3) "
@@ -86,13 +87,15 @@ CASES += [
     ("rnn", "nn.RNN(3, 4, 2)", "torch.randn(5, 2, 3)"),
     ("rnn relu", "nn.RNN(3, 4, nonlinearity='relu', batch_first=True, bidirectional=True)", "torch.randn(2, 5, 3)"),
     ("lstm", "nn.LSTM(3, 4, 2, bidirectional=True, batch_first=True)", "torch.randn(2, 5, 3)"),
-    ("lstm dropout", "nn.LSTM(3, 4, 3, dropout=0.5)", "torch.randn(5, 2, 3), (torch.randn(3, 2, 4), torch.randn(3, 2, 4))"),
+    ("lstm dropout", "nn.LSTM(3, 4, 3, dropout=0.5)",
+     "torch.randn(5, 2, 3), (torch.randn(3, 2, 4), torch.randn(3, 2, 4))"),
     ("lstm projection", "nn.LSTM(3, 4, 2, proj_size=2, bias=False)", "torch.randn(5, 2, 3)"),
     ("lstm unbatched", "nn.LSTM(3, 4)", "torch.randn(5, 3)"),
     ("lstm packed", "nn.LSTM(3, 4, 2, bidirectional=True)",
      "nn.utils.rnn.pack_padded_sequence(torch.randn(6, 4, 3), [2, 6, 3, 3], enforce_sorted=False)"),
     ("gru", "nn.GRU(3, 4, 2, dropout=0.2)", "torch.randn(5, 2, 3), torch.randn(2, 2, 4)"),
-    ("gru packed", "nn.GRU(3, 4)", "nn.utils.rnn.pack_sequence([torch.randn(4, 3), torch.randn(2, 3), torch.randn(1, 3)])"),
+    ("gru packed", "nn.GRU(3, 4)",
+     "nn.utils.rnn.pack_sequence([torch.randn(4, 3), torch.randn(2, 3), torch.randn(1, 3)])"),
     ("rnn cell", "nn.RNNCell(3, 4, nonlinearity='relu')", "torch.randn(2, 3)"),
     ("lstm cell", "nn.LSTMCell(3, 4, bias=False)", "torch.randn(2, 3), (torch.randn(2, 4), torch.randn(2, 4))"),
     ("gru cell", "nn.GRUCell(3, 4)", "torch.randn(3)"),
@@ -100,14 +103,15 @@ CASES += [
     ("mha self", "nn.MultiheadAttention(8, 2, batch_first=True, dropout=0.3)",
      "*[torch.randn(3, 5, 8)] * 3, None, True, torch.ones(5, 5).triu(1).bool(), False"),
     ("mha widths", "nn.MultiheadAttention(8, 2, kdim=3, vdim=5, add_bias_kv=True, add_zero_attn=True)",
-     "torch.randn(5, 3, 8), torch.randn(4, 3, 3), torch.randn(4, 3, 5), torch.tensor([[False, False, False, True]] * 3)"),
+     "torch.randn(5, 3, 8), torch.randn(4, 3, 3), torch.randn(4, 3, 5), torch.tensor([[0, 0, 0, 1]] * 3).bool()"),
     ("mha unbatched", "nn.MultiheadAttention(8, 4, bias=False)", "*[torch.randn(5, 8)] * 3, None, False"),
     ("encoder layer", "nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)", "torch.randn(2, 5, 8)"),
     ("encoder layer gelu", "nn.TransformerEncoderLayer(8, 2, 16, 0.0, 'gelu', norm_first=True, bias=False)",
      "torch.randn(5, 2, 8), nn.Transformer.generate_square_subsequent_mask(5)"),
     ("encoder", "nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True), 2).eval()",
      "torch.randn(2, 4, 8), None, torch.tensor([[False, False, True, True], [False] * 4])"),
-    ("decoder layer", "nn.TransformerDecoderLayer(8, 2, 16, norm_first=True)", "torch.randn(4, 2, 8), torch.randn(5, 2, 8)"),
+    ("decoder layer", "nn.TransformerDecoderLayer(8, 2, 16, norm_first=True)",
+     "torch.randn(4, 2, 8), torch.randn(5, 2, 8)"),
     ("transformer", "nn.Transformer(8, 2, 1, 2, 16)",
      "torch.randn(5, 2, 8), torch.randn(4, 2, 8), None, nn.Transformer.generate_square_subsequent_mask(4)"),
     ("adaptive softmax", "nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 10], div_value=2.0)",
@@ -120,7 +124,8 @@ CASES += [
     ("parameter dict", "nn.ParameterDict({'b': torch.ones(2), 'a': nn.Parameter(torch.zeros(()))})", ""),
     ("weight norm", "nn.utils.parametrizations.weight_norm(nn.Linear(4, 3))", "torch.randn(2, 4)"),
     ("spectral norm", "nn.utils.parametrizations.spectral_norm(nn.Linear(4, 3))", "torch.randn(2, 4)"),
-    ("orthogonal", "nn.utils.parametrizations.orthogonal(nn.Linear(4, 4), orthogonal_map='cayley')", "torch.randn(2, 4)"),
+    ("orthogonal", "nn.utils.parametrizations.orthogonal(nn.Linear(4, 4), orthogonal_map='cayley')",
+     "torch.randn(2, 4)"),
     ("orthogonal wide", "nn.utils.parametrizations.orthogonal(nn.Linear(4, 3))", "torch.randn(2, 4)"),
     ("old weight norm", "nn.utils.weight_norm(nn.Conv1d(2, 3, 2), dim=None)", "torch.randn(2, 2, 4)"),
     ("old spectral norm", "nn.utils.spectral_norm(nn.ConvTranspose2d(2, 3, 2))", "torch.randn(1, 2, 3, 3)"),

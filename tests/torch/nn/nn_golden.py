@@ -2,7 +2,7 @@
 import importlib
 import warnings
 
-from cases import CASES
+from nn_cases import CASES
 
 
 def _tensors(value, torch):

@@ -1,0 +1,63 @@
+# Run by test_programs, which defines torch, nn and T (prints what a call raises).
+# ruff: noqa: F821, F811, E731, B018, RUF100
+import collections
+
+s = nn.Sequential(nn.Linear(1, 1), nn.ReLU(), nn.Tanh(), nn.Linear(1, 2))
+print(s[0], s[-1], s[1:3], len(s))
+T(lambda: s[4])
+T(lambda: s[-5])
+s[1] = nn.GELU()
+del s[0]
+print(s)
+del s[::2]
+print(s)
+s.append(nn.Sigmoid())
+s.insert(0, nn.ELU())
+s.insert(-1, nn.ELU(2.0))
+s.extend([nn.ReLU()])
+print(s)
+print(s.pop(1))
+print(s + nn.Sequential(nn.ReLU()))
+T(lambda: s + 3)
+T(lambda: s.insert(9, nn.ReLU()))
+T(lambda: s.insert(0, 3))
+print(s * 2)
+T(lambda: s * 0)
+T(lambda: s * "x")
+print(2 * s)
+s *= 2
+print(s)
+s += nn.Sequential(nn.Tanh())
+print(s)
+s = nn.Sequential(collections.OrderedDict(a=nn.ReLU(), b=nn.Tanh()))
+print(s, s.a, s[1], s[0:1])
+print([type(m).__name__ for m in s])
+T(lambda: nn.Sequential(3))
+T(lambda: s["a"])
+l = nn.ModuleList([nn.Linear(1, 1) for _ in range(4)])
+print(l, nn.ModuleList(), len(l), l[1:3])
+l[0] = nn.ReLU()
+l.insert(1, nn.Tanh())
+l.append(nn.GELU())
+l.extend([nn.ReLU()])
+l += [nn.Tanh()]
+del l[0]
+del l[1:3]
+print(l, l.pop(-1))
+print(l + [nn.ReLU()])
+T(lambda: l.extend(3))
+T(lambda: l(1))
+T(lambda: l[9])
+T(lambda: nn.ModuleList([3]))
+d = nn.ModuleDict({"b": nn.ReLU(), "a": nn.Tanh()})
+print(d, len(d), "a" in d, list(d), list(d.keys()), d["a"], d.pop("b"))
+d.update([("c", nn.ReLU()), ("d", nn.GELU())])
+d["e"] = nn.ELU()
+del d["c"]
+print(d)
+T(lambda: d["zz"])
+T(lambda: d.update(3))
+T(lambda: d.update([3]))
+T(lambda: d.update([(1, 2, 3)]))
+d.clear()
+print(d)
