@@ -151,7 +151,6 @@ def install():
     for method in (__repr__, __deepcopy__, __reduce_ex__, is_floating_point, is_complex, is_signed, is_inference, cuda, npu,
                    get_device, pin_memory, is_pinned, share_memory_, is_shared, is_same_size):
         setattr(Tensor, method.__name__, method)
-    Tensor.__str__ = __repr__
     for name, kinds in {"is_cuda": ("cuda",), "is_cpu": ("cpu",), "is_meta": ("meta",), "is_mps": ("mps",), "is_npu": ("npu",),
                         "is_xpu": ("xpu",), "is_ipu": ("ipu",), "is_xla": ("xla",), "is_maia": ("maia",),
                         "is_vulkan": ("vulkan",)}.items():

@@ -188,28 +188,28 @@ class _ConvTransposeNd(_ConvNd):
         in_channels,
         out_channels,
         kernel_size,
-        stride=1,
-        padding=0,
-        output_padding=0,
-        groups=1,
-        bias=True,
-        dilation=1,
-        padding_mode="zeros",
+        stride,
+        padding,
+        dilation,
+        transposed,
+        output_padding,
+        groups,
+        bias,
+        padding_mode,
         device=None,
         dtype=None,
     ):
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
-        sizes = type(self)._tuple
         super().__init__(
             in_channels,
             out_channels,
-            sizes(kernel_size),
-            sizes(stride),
-            sizes(padding),
-            sizes(dilation),
-            True,
-            sizes(output_padding),
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            transposed,
+            output_padding,
             groups,
             bias,
             padding_mode,
@@ -244,6 +244,41 @@ class _ConvTransposeNd(_ConvNd):
             )
         return [size - low for size, low in zip(output_size, smallest)]
 
+
+class _PlainConvTranspose(_ConvTransposeNd):
+    # Base of ConvTranspose1d/2d/3d, which differ in the dimensionality alone.
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        output_padding=0,
+        groups=1,
+        bias=True,
+        dilation=1,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ):
+        sizes = type(self)._tuple
+        super().__init__(
+            in_channels,
+            out_channels,
+            sizes(kernel_size),
+            sizes(stride),
+            sizes(padding),
+            sizes(dilation),
+            True,
+            sizes(output_padding),
+            groups,
+            bias,
+            padding_mode,
+            device=device,
+            dtype=dtype,
+        )
+
     def forward(self, input, output_size=None):
         if self.padding_mode != "zeros":
             raise ValueError(f"Only `zeros` padding mode is supported for {type(self).__name__}")
@@ -255,21 +290,21 @@ class _ConvTransposeNd(_ConvNd):
         )
 
 
-class ConvTranspose1d(_ConvTransposeNd):
+class ConvTranspose1d(_PlainConvTranspose):
     """The gradient of Conv1d with respect to its input, as a layer. Source: PyTorch, torch.nn.ConvTranspose1d."""
 
     _function = "conv_transpose1d"
     _tuple = staticmethod(_single)
 
 
-class ConvTranspose2d(_ConvTransposeNd):
+class ConvTranspose2d(_PlainConvTranspose):
     """The gradient of Conv2d with respect to its input, as a layer. Source: PyTorch, torch.nn.ConvTranspose2d."""
 
     _function = "conv_transpose2d"
     _tuple = staticmethod(_pair)
 
 
-class ConvTranspose3d(_ConvTransposeNd):
+class ConvTranspose3d(_PlainConvTranspose):
     """The gradient of Conv3d with respect to its input, as a layer. Source: PyTorch, torch.nn.ConvTranspose3d."""
 
     _function = "conv_transpose3d"
