@@ -13,7 +13,7 @@ from msadapter_hook.tensor.geometry import broadcast_shapes
 
 from .promotion import dtype_of, floating, is_complex, is_floating, is_integral, promote, promote_floating, result_type, to
 from .refusals import not_implemented
-from .registry import operator
+from .registry import OPERATORS, operator
 
 ALL = "function method inplace out"
 
@@ -116,6 +116,8 @@ _floor_quotient_primitive = prims.host_call(
 
 def floor_quotient(a, b):
     """The quotient rounded down, as Python rounds it; RuntimeError for an integer zero."""
+    if is_complex(a):
+        raise not_implemented("div_floor_cpu", a)
     if is_integral(a):
         _refuse_zero(b)
     return _floor_quotient_primitive(a, b)
@@ -157,9 +159,13 @@ def neg(self):
 # ------------------------------------------------------------------------------------------------ functions of one tensor
 def _floating_unary(name, saves="self", aliases=(), forms=ALL, namespace=""):
     primitive = getattr(prims, name)
+    real = name.startswith("erf")
 
     def body(self):
-        return primitive(floating(self))
+        value = floating(self)
+        if real and is_complex(value):
+            raise not_implemented(f"{name}_vml_cpu", value)
+        return primitive(value)
 
     body.__doc__ = f"Elementwise {name}; integers give the default floating dtype. Source: PyTorch, torch.{name}."
     operator(f"{name}(Tensor self) -> Tensor", forms=forms, saves=saves, aliases=aliases, namespace=namespace)(body)
@@ -337,7 +343,9 @@ def where(condition, self, other):
             raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype "
                                f"{dtype_of(condition)}".replace("torch.", ""))
         condition = prims.cast(condition, dtype=np.dtype(bool))
-    return prims.where(condition, *promote(self, other))
+    a, b = promote(self, other)
+    broadcast_shapes(condition.shape, broadcast_shapes(a.shape, b.shape))
+    return prims.where(condition, a, b)
 
 
 @operator("relu(Tensor self) -> Tensor", forms="function method inplace", saves="result")
@@ -494,6 +502,18 @@ def lerp(self, end, weight):
     if is_integral(self):
         raise not_implemented("lerp_kernel_scalar" if not isinstance(weight, Value) else "lerp_kernel_tensor", self)
     return _lerp_primitive(self, end, to(weight, dtype_of(self)))
+
+
+@operator("addcmul.deprecated(Tensor self, Scalar value, Tensor tensor1, Tensor tensor2) -> Tensor", kind="composite")
+def addcmul_positional(self, value, tensor1, tensor2):
+    """The order of arguments of old programs. Source: PyTorch, torch.addcmul."""
+    return OPERATORS["addcmul"](self, tensor1, tensor2, value=value)
+
+
+@operator("addcdiv.deprecated(Tensor self, Scalar value, Tensor tensor1, Tensor tensor2) -> Tensor", kind="composite")
+def addcdiv_positional(self, value, tensor1, tensor2):
+    """The order of arguments of old programs. Source: PyTorch, torch.addcdiv."""
+    return OPERATORS["addcdiv"](self, tensor1, tensor2, value=value)
 
 
 @operator("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", forms=ALL,

@@ -4,6 +4,7 @@ from msadapter_hook import prims
 from msadapter_hook.tape import Value, constant
 from msadapter_hook.tensor import dtypes
 from msadapter_hook.tensor.core import DTYPE_OF
+from msadapter_hook.tensor.geometry import broadcast_shapes
 
 
 def dtype_of(value) -> "dtypes.dtype":
@@ -30,16 +31,20 @@ def to(value, dtype) -> Value:
 
 
 def promote(*operands):
-    """The operands as Values of their common dtype."""
+    """The operands as Values of their common dtype. RuntimeError in PyTorch's words where the shapes do not broadcast."""
     a = operands[0]
     if len(operands) == 2:
         b = operands[1]
         if isinstance(a, Value):
             if isinstance(b, Value):
+                if a.shape != b.shape:
+                    broadcast_shapes(a.shape, b.shape)
                 if a.dtype == b.dtype:
                     return a, b
             elif a.dtype.kind == "f" and type(b) in (float, int):
                 return a, constant(b, a.dtype)
+    elif len(operands) > 2:
+        broadcast_shapes(*[x.shape for x in operands if isinstance(x, Value)])
     dtype = result_type(*operands)
     return tuple([to(x, dtype) for x in operands])
 
@@ -47,6 +52,7 @@ def promote(*operands):
 def promote_floating(*operands):
     """As `promote`, integers and booleans becoming the default floating dtype."""
     dtype = result_type(*operands)
+    broadcast_shapes(*[x.shape for x in operands if isinstance(x, Value)])
     if not (dtype.is_floating_point or dtype.is_complex):
         dtype = dtypes.get_default_dtype()
     return tuple([to(x, dtype) for x in operands])

@@ -165,7 +165,8 @@ class Operator:
         if isinstance(first, Mismatch) and len(self.overloads) == 1:
             p = first.parameter
             place = f" (position {first.position + 1})" if first.position is not None and first.position < len(args) else ""
-            return TypeError(f"{self.short}(): argument '{p.name}'{place} must be {arguments.kind_name(p.kind)}, "
+            label = "input" if p.name == "self" else p.name
+            return TypeError(f"{self.short}(): argument '{label}'{place} must be {arguments.kind_name(p.kind)}, "
                              f"not {arguments.type_name(first.value)}")
         if len(self.overloads) == 1:
             return TypeError(f"{self.short}() {_plain(first)}")

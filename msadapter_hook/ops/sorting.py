@@ -187,26 +187,11 @@ def _side(side, right):
     return right or side == "right"
 
 
-def _one_dtype(name, boundaries, value):
-    if isinstance(value, Value) and value.dtype != boundaries.dtype:
-        raise RuntimeError(f"torch.{name}(): boundary tensor and input value tensor should have same dtype, but got boundary tensor "
-                           f"dtype {_meta_name(boundaries)} and input value tensor dtype {_meta_name(value)}")
-
-
-_META = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int", "int32":
-         "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}
-
-
-def _meta_name(value):
-    return _META.get(value.dtype.name, value.dtype.name)
-
-
 @operator("searchsorted.Tensor(Tensor sorted_sequence, Operand self, *, bool out_int32=False, bool right=False, str? side=None, "
           "Tensor? sorter=None) -> Tensor", forms="function out")
 def searchsorted(sorted_sequence, self, out_int32=False, right=False, side=None, sorter=None):
     """Where to insert into sorted rows; int64, or int32 when asked. Source: PyTorch, torch.searchsorted."""
     right = _side(side, right)
-    _one_dtype("searchsorted", sorted_sequence, self)
     array = self.numpy if isinstance(self, Value) else np.asarray(self)
     if not sorted_sequence.ndim:
         raise RuntimeError("torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension")
@@ -239,7 +224,6 @@ def bucketize(self, boundaries, out_int32=False, right=False):
     """The bucket between sorted boundaries that an element falls into. Source: PyTorch, torch.bucketize."""
     if boundaries.ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
-    _one_dtype("searchsorted", boundaries, self)
     return _positions(_search(boundaries.numpy, self.numpy if isinstance(self, Value) else np.asarray(self), right), out_int32)
 
 
