@@ -4,7 +4,7 @@ from msadapter_hook.tensor import Size as _Size
 from msadapter_hook.tensor import Tensor as _Tensor
 from msadapter_hook.tensor import geometry as _geometry
 
-__all__ = ["broadcast_shapes", "is_complex", "is_floating_point", "is_nonzero", "is_storage", "is_tensor", "numel"]
+__all__ = ["broadcast_shapes", "is_complex", "is_floating_point", "is_nonzero", "is_storage", "is_tensor", "numel", "typename"]
 
 
 def is_tensor(obj):
@@ -45,3 +45,13 @@ def numel(input):
 def broadcast_shapes(*shapes):
     """The common shape. Source: PyTorch, torch.broadcast_shapes."""
     return _Size(_geometry.broadcast_shapes(*[(s,) if isinstance(s, int) else tuple(s) for s in shapes]))
+
+
+def typename(obj):
+    """The name of an object's type, as `torch.FloatTensor` for tensors. Source: PyTorch, torch.typename."""
+    if isinstance(obj, _Tensor):
+        return obj.type()
+    kind = obj if isinstance(obj, type) else type(obj)
+    module = getattr(obj if hasattr(obj, "__module__") and hasattr(obj, "__qualname__") else kind, "__module__", "") or ""
+    name = getattr(obj, "__qualname__", None) or kind.__qualname__
+    return name if module in ("", "builtins", "__builtin__") else f"{module}.{name}"
