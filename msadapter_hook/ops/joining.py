@@ -29,11 +29,12 @@ def _joined_dim(values, dim):
 def cat(tensors, dim=0):
     """Tensors joined along `dim`; other dimensions must agree, dtypes are promoted. Source: PyTorch, torch.cat."""
     if not tensors:
-        raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     axis, ranked = _joined_dim(tensors, dim)
-    kept = []
+    kept, passed = [], []
     for i, v in enumerate(tensors):
         if v.shape == (0,) and ranked.ndim != 1:
+            passed.append(v)
             continue
         if v.ndim != ranked.ndim:
             raise RuntimeError(f"Tensors must have same number of dimensions: got {ranked.ndim} and {v.ndim}")
@@ -47,7 +48,8 @@ def cat(tensors, dim=0):
     if any(v.dtype != dtype for v in tensors):
         dtype = result_type(*tensors)
         kept = [to(v, dtype) for v in kept]
-    return prims.concat(*kept, axis=axis)
+    joined = prims.concat(*kept, axis=axis)
+    return prims.beside(joined, *passed) if passed else joined
 
 
 @operator("stack(Tensor[] tensors, int dim=0) -> Tensor", forms="function out")
@@ -221,7 +223,6 @@ def meshgrid(*tensors, indexing=None):
     grids = [t.view((1,) * i + (-1,) + (1,) * (len(tensors) - i - 1)).expand(shape) if t.numel() else
              t.reshape((1,) * i + (0,) + (1,) * (len(tensors) - i - 1)).expand(shape) for i, t in enumerate(tensors)]
     if swap:
-        grids = [g.transpose(0, 1) for g in grids]
         grids[:2] = grids[1::-1]
     return tuple(grids)
 

@@ -39,6 +39,11 @@ def numpy(self, *, force=False):
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if self._dtype.numpy.kind == "V" or self._dtype is dtypes.complex32:
         raise TypeError(f"Got unsupported ScalarType {self._dtype.scalar_name}")
+    if self._moves or self._history.parent is not None:
+        if self.is_conj():
+            raise RuntimeError("Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() instead.")
+        if self.is_neg():
+            raise RuntimeError("Can't call numpy() on Tensor that has negative bit set. Use tensor.resolve_neg().numpy() instead.")
     return self._strided_numpy()
 
 
@@ -213,7 +218,7 @@ def copy_(self, src, non_blocking=False):
         from .creation import copy as copy_value
 
         value = copy_value(value)
-    if value.requires_grad and state.enabled and self.requires_grad and not self._moves:
+    if value.requires_grad and state.enabled and self.requires_grad:
         value = prims.overwrite(self.value, value)
     if value.requires_grad and value.node is not None and value.node.operator is None:
         value.node.operator = "CopyBackwards"

@@ -168,6 +168,8 @@ def pad(self, pad, mode="constant", value=None):
         raise RuntimeError(f"Expected {pairs + 1}D or {pairs + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
                            f"dimensions for input, but got: {list(self.shape)}")
     _check_margin(self, pad, mode)
+    if mode == "circular" and min(pad) < 0:  # what is cut off is not wrapped around
+        self, pad = constant_pad(self, tuple([min(p, 0) for p in pad]), 0), tuple([max(p, 0) for p in pad])
     for k in range(pairs):
         low, high = pad[2 * k], pad[2 * k + 1]
         if low or high:

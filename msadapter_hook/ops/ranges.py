@@ -39,6 +39,7 @@ def _line(start, end, steps, dtype):
     kind = dtype.numpy
     wide = kind if dtype.is_complex or dtype.is_floating_point and kind.itemsize >= 4 else np.dtype(np.float32)
     if not (dtype.is_floating_point or dtype.is_complex):
+        wide = np.dtype(np.float64)
         start, end = int(start), int(end)
     with np.errstate(all="ignore"):
         low, high = np.array(start).astype(wide), np.array(end).astype(wide)
@@ -134,7 +135,7 @@ def vander(self, N=None, increasing=False):
     if count < 0:
         raise RuntimeError(f"N must be non-negative, got {count}.")
     x = self if self._dtype.is_floating_point or self._dtype.is_complex else self.to(dtypes.int64)
-    columns = [x * 0 + 1] if count else []
+    columns = [call("ones_like", x)] if count else []
     while len(columns) < count:
         columns.append(columns[-1] * x)
     if not columns:

@@ -9,7 +9,7 @@ from msadapter_hook.tensor.geometry import wrap_dim
 
 from .indexing import get_index, index_arrays, result_shape
 from .promotion import dtype_of, is_integral
-from .registry import METHODS, check_inplace, composite, operator, plain, write_inplace
+from .registry import METHODS, call, check_inplace, composite, operator, plain, write_inplace
 
 ALL = "function method inplace out"
 
@@ -74,11 +74,12 @@ def _fitting(value, index, d, name, src=None):
 def gather(self, dim, index, sparse_grad=False):
     """out[i][j] = self[index[i][j]][j] for dim 0. Source: PyTorch, torch.gather."""
     d = wrap_dim(dim, self.ndim)
+    if index.size == 0:  # nothing is looked up, so neither the dtype nor the values of the index matter
+        return prims.reshape(prims.gather(prims.reshape(self, shape=(self.size,)), value_of(np.empty(0, np.int64)), axis=0),
+                             shape=index.shape)
     index = _index(index, "gather")
     _fitting(self, index, d, "gather")
     index = _within(index, self.shape[d] if self.ndim else 1, d)
-    if index.size == 0:
-        return value_of(np.empty(index.shape, self.dtype))
     if self.ndim == 0 or index.ndim == 0:
         flat = prims.reshape(self, shape=(self.size,))
         return prims.reshape(prims.take_along(flat, prims.reshape(index, shape=(index.size,)), axis=0), shape=index.shape)
@@ -98,6 +99,10 @@ def take_along_dim(self, indices, dim=None):
     d = wrap_dim(dim, self.ndim)
     head = geometry.broadcast_shapes(self._size[:d] + (1,) + self._size[d + 1:], indices._size[:d] + (1,) + indices._size[d + 1:])
     wide = self.expand(head[:d] + (self._size[d],) + head[d + 1:])
+    n = self._size[d]
+    place = detached(indices).numpy
+    if place.size and place.min() < 0:
+        indices = from_array(np.where(place < 0, place + n, place))
     return wide.gather(d, indices.expand(head[:d] + (indices._size[d],) + head[d + 1:]))
 
 
@@ -149,11 +154,11 @@ def _whole(number, like, name):
 
 
 def _scatter(self, d, index, src, how="replace", include_self=True, name="scatter"):
+    if index.size == 0:
+        return prims.beside(self, src)
     index = _index(index, name)
     _fitting(self, index, d, name, src if src.ndim or not self.ndim else None)
     index = _within(index, self.shape[d] if self.ndim else 1, d)
-    if index.size == 0:
-        return prims.cast(self, dtype=self.dtype)
     if self.ndim == 0 or index.ndim == 0:
         flat = _scatter(prims.reshape(self, shape=(self.size,)), 0, prims.reshape(index, shape=(index.size,)),
                         prims.reshape(src, shape=(src.size,)), how, include_self, name)
@@ -173,10 +178,10 @@ def _scatter(self, d, index, src, how="replace", include_self=True, name="scatte
 _REDUCE = {"add": "sum", "multiply": "prod"}
 
 
-@operator("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", forms=ALL, saves="index")
-@operator("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", forms=ALL, saves="index")
-@operator("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", forms=ALL, saves="index")
 @operator("scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", forms=ALL, saves="index")
+@operator("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", forms=ALL, saves="index")
+@operator("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", forms=ALL, saves="index")
+@operator("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", forms=ALL, saves="index")
 def scatter(self, dim, index, src, reduce=None):
     """self[index[i][j]][j] = src[i][j] for dim 0. Source: PyTorch, Tensor.scatter_."""
     d = wrap_dim(dim, self.ndim)
@@ -202,7 +207,7 @@ def scatter_add(self, dim, index, src):
 
 
 @operator("scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
-          forms=ALL, saves="self index src")
+          forms=ALL, saves="index")
 def scatter_reduce(self, dim, index, src, reduce, include_self=True):
     """What meets at an index combined by sum, prod, mean, amax or amin. Source: PyTorch, Tensor.scatter_reduce_."""
     d = wrap_dim(dim, self.ndim)
@@ -414,13 +419,13 @@ def index_fill(self, dim, index, value):
     a = index.numpy
     if a.size and (a.min() < -n or a.max() >= n):
         raise IndexError(f"index {a.max() if a.max() >= n else a.min()} is out of bounds for dimension {d} with size {n}")
-    index = value_of(np.where(a < 0, a + n, a))
+    index = value_of(np.unique(np.where(a < 0, a + n, a)))  # once each, so that `value` is not credited twice
     flat = prims.reshape(self, shape=(1,)) if not self.ndim else self
     return prims.reshape(prims.index_put(flat, value, index, axes=(d,), accumulate=False), shape=self.shape)
 
 
 @operator("index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
-          forms=ALL, saves="self index source")
+          forms=ALL, saves="index")
 def index_reduce(self, dim, index, source, reduce, include_self=True):
     """What meets at positions along `dim` combined by prod, mean, amax or amin. Source: PyTorch, Tensor.index_reduce_."""
     d = wrap_dim(dim, self.ndim)
@@ -644,6 +649,14 @@ def nonzero_static(self, size, fill_value=-1):
 def where_nonzero(condition):
     """The indices of elements that hold, one vector per dimension. Source: PyTorch, torch.where."""
     return nonzero(condition, True)
+
+
+def _where(self, condition, other):
+    """`self` where `condition` holds, `other` elsewhere. Source: PyTorch, Tensor.where."""
+    return call("where", condition, self, other)
+
+
+METHODS["where"] = _where
 
 
 @composite("unravel_index(Tensor self, int[1] shape) -> Tensor[]", forms="function")

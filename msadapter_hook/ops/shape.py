@@ -230,8 +230,8 @@ def roll(self, shifts, dims=()):
         raise RuntimeError("`shifts` required")
     if len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
-    axes = tuple([wrap_dim(d, self.ndim) for d in dims])
-    return rolled(self, shifts=tuple(shifts), axes=axes) if self.ndim else copied(self)
+    axes = tuple([wrap_dim(d, self.ndim, scalar=False) for d in dims])
+    return rolled(self, shifts=tuple(shifts), axes=axes)
 
 
 @operator("flip(Tensor self, int[] dims) -> Tensor")
@@ -373,7 +373,8 @@ def select_scatter(self, src, dim, index):
     return _scattered(self, lambda base: base.select(dim, index), src, "select")
 
 
-@composite("slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor")
+@composite("slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
+           forms="function method out")
 def slice_scatter(self, src, dim=0, start=None, end=None, step=1):
     """A copy with a slice along `dim` replaced. Source: PyTorch, torch.slice_scatter."""
     d = wrap_dim(dim, self.ndim)
@@ -385,7 +386,22 @@ def slice_scatter(self, src, dim=0, start=None, end=None, step=1):
 @composite("as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor")
 def as_strided_scatter(self, src, size, stride, storage_offset=None):
     """A copy with a strided window replaced. Source: PyTorch, torch.as_strided_scatter."""
-    return _scattered(self, lambda base: base.as_strided(size, stride, storage_offset), src, "as_strided")
+    shown = from_array(np.empty(self._size, np.bool_)).as_strided(size, stride, storage_offset)  # the checks of as_strided
+    if shown._size != src._size:
+        raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(src._size)}, slice size = "
+                           f"{list(shown._size)}")
+    value = _window_replaced(self.value, src.to(self._dtype).value, size=shown._size, stride=shown._stride, offset=shown._offset)
+    if value.requires_grad:
+        value.node.operator = "AsStridedScatterBackward0"
+    return Tensor._make(value, self._dtype)
+
+
+# PyTorch's gradient for `self` is what flows to the window, and zero outside of it (not the reverse, as one would expect).
+_window_replaced = prims.host_call(
+    "as_strided_scatter", prims.as_strided_scatter.host,
+    vjp=[lambda g, out, base, new, **window: prims.as_strided_scatter(
+            prims.zeros_like(g), prims.as_strided(g, **window), **window),
+         lambda g, out, base, new, **window: prims.as_strided(g, **window)], uses_output=False)
 
 
 @view("slice.Tensor(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor", forms="")

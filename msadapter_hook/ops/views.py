@@ -1,6 +1,6 @@
 """Views: the same memory under another geometry."""
 
-from msadapter_hook.tensor import dtypes, geometry
+from msadapter_hook.tensor import Tensor, dtypes, geometry
 from msadapter_hook.tensor import view as moves
 from msadapter_hook.tensor.geometry import contiguous_stride, wrap_dim, wrap_dims
 
@@ -146,6 +146,9 @@ def narrow(self, dim, start, length):
     if self.ndim == 0:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     d = wrap_dim(dim, self.ndim)
+    if isinstance(start, Tensor) and (start.dim() or start._dtype.is_floating_point or start._dtype in (
+            dtypes.bool_, dtypes.complex64, dtypes.complex128)):
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
     start = int(start)
     n = self._size[d]
     if length < 0:
@@ -251,8 +254,6 @@ def as_strided(self, size, stride, storage_offset=None):
     move = moves.AsStrided(size, stride, offset - start, base_size, base_stride)
     if not state.enabled and history.value.requires_grad:
         history = type(self)._window(history, (), base_size, base_stride, start, self._dtype)._alias_history(True)
-    from msadapter_hook.tensor import Tensor
-
     return Tensor._window(history, (move,), size, stride, offset, self._dtype)
 
 

@@ -59,8 +59,15 @@ strided_slice = Primitive(
     mindspore=lambda *, start, stop, step: _with(primitive("StridedSlice"), start, stop, step),
     vjp=[lambda g, out, a, *, start, stop, step: slice_scatter(zeros_like(a), g, start=start, stop=stop, step=step)],
     uses_output=False, dtypes=FLOATS,
-    guard=lambda a, *, start, stop, step: 0 < a.ndim <= 8 and all(b > s for s, b in zip(start, stop)) and min(step) > 0,
+    guard=lambda a, *, start, stop, step: _slice_guard(a.shape, start, stop, step),
 )
+
+
+def _slice_guard(shape, start, stop, step):
+    """MindSpore's gradient fails where the last axis is whole and an axis before it has a step."""
+    if not 0 < len(shape) <= 8 or min(step) < 1 or not all(b > s for s, b in zip(start, stop)):
+        return False
+    return max(step) == 1 or start[-1] != 0 or stop[-1] != shape[-1] or max(step[:-1], default=1) == 1
 
 
 def _slice_scatter(base, new, *, start, stop, step):
