@@ -42,9 +42,22 @@ from . import return_types  # noqa: E402,F401
 from ._tensor_str import set_printoptions  # noqa: E402,F401
 from .functional import *  # noqa: E402,F403
 from .random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402,F401
+from . import sparse  # noqa: E402,F401
+from .sparse import (  # noqa: E402,F401
+    sparse_bsc_tensor,
+    sparse_bsr_tensor,
+    sparse_compressed_tensor,
+    sparse_coo_tensor,
+    sparse_csc_tensor,
+    sparse_csr_tensor,
+)
 from . import autograd  # noqa: E402,F401
 from . import amp  # noqa: E402,F401
 from .amp import autocast  # noqa: E402,F401
 from . import backends, cuda, linalg, fft, special  # noqa: E402,F401
 from . import nn  # noqa: E402,F401
 from . import optim, utils  # noqa: E402,F401
+from . import storage  # noqa: E402,F401
+from .serialization import load, save  # noqa: E402,F401
+from .storage import *  # noqa: E402,F403
+

@@ -4,7 +4,6 @@ import pickle
 import struct
 import warnings
 from collections import Counter, OrderedDict
-from contextlib import contextmanager
 from functools import lru_cache
 from io import BytesIO
 from pickle import UnpicklingError
@@ -41,15 +40,18 @@ def _remove_safe_globals(globals_to_remove):
     _marked_safe_globals.difference_update(globals_to_remove)
 
 
-@contextmanager
-def _safe_globals(safe_globals):
+class _safe_globals:
     """Allows `safe_globals` within the block."""
-    added = set(safe_globals) - _marked_safe_globals
-    _add_safe_globals(added)
-    try:
-        yield
-    finally:
-        _remove_safe_globals(added)
+
+    def __init__(self, safe_globals):
+        self.safe_globals = safe_globals
+
+    def __enter__(self):
+        self.added = set(self.safe_globals) - _marked_safe_globals
+        _add_safe_globals(self.added)
+
+    def __exit__(self, *exc):
+        _remove_safe_globals(self.added)
 
 
 def _get_user_allowed_globals():
