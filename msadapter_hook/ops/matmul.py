@@ -340,7 +340,7 @@ def addbmm(self, batch1, batch2, beta=1, alpha=1):
 
 
 # ------------------------------------------------------------------------------------------------ linear maps
-@operator("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", namespace="nn.functional", forms="function",
+@operator("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", namespace="nn.functional", forms="function out",
           saves="input:weight weight:input", grad_name="AddmmBackward0")
 def linear(input, weight, bias=None):
     """input @ weight.T + bias: (*, in), (out, in), (out,) → (*, out). Source: PyTorch, torch.nn.functional.linear."""

@@ -7,5 +7,6 @@ from .linear import *  # noqa: F403
 from .loss import *  # noqa: F403
 from .movement import *  # noqa: F403
 from .pointwise import *  # noqa: F403
+from .pooling import *  # noqa: F403
 from .reduction import *  # noqa: F403
 from .host import host_call  # noqa: F401
