@@ -2,8 +2,8 @@
 
     python -m benchmarks.overhead [--json FILE] [--only TEXT] [--calls N]
 
-Values are computed at once here (MSADAPTER_EAGER=1). The kernels a call makes are noted down once, with their arguments,
-and timed alone; the rest is schema, dispatch, promotion, views, recording and wrapping.
+Values are computed at once here (MSADAPTER_EAGER=1). The kernels a call makes are noted down once, with their
+arguments, and timed alone; the rest is schema, dispatch, promotion, views, recording and wrapping.
 """
 import argparse
 import json
