@@ -4,6 +4,7 @@ import numpy as np
 
 from msadapter_hook.tensor import Tensor, dtypes, from_array, geometry
 from msadapter_hook.tape import value_of
+from msadapter_hook.tensor.device import device as Device
 
 from .creation import _OPTIONS, _filled, finish, from_data
 from .registry import METHODS, call, composite, plain
@@ -215,7 +216,7 @@ def new_empty_strided(self, size, stride, dtype=None, layout=None, device=None, 
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """A copy of `data` in this tensor's dtype and device. Source: PyTorch, Tensor.new_tensor."""
     made = from_data(data, dtype or (data._dtype if isinstance(data, Tensor) and dtype is None else self._dtype))
-    return finish(made, device or self.device, requires_grad)
+    return finish(made, self.device if device is None else Device(device), requires_grad)
 
 
 METHODS["new_tensor"] = new_tensor
