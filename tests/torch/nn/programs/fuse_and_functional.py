@@ -36,7 +36,7 @@ print(sd)
 with nn.attention.sdpa_kernel(nn.attention.SDPBackend.MATH):
     pass
 T(lambda: nn.attention.sdpa_kernel(3).__enter__())
-print(nn.attention.SDPBackend.MATH, nn.factory_kwargs({"device": "cpu", "dtype": None}))
+print(nn.attention.SDPBackend.MATH, sorted(nn.factory_kwargs({"device": "cpu", "dtype": None})))
 T(lambda: nn.factory_kwargs({"a": 1}))
 print(
     nn.grad.conv2d_input((1, 1, 3, 3), torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2, 2)),
