@@ -33,7 +33,7 @@ def _filled(size, value, dtype):
     for n in size:
         if n < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(size)}")
-    return from_array(np.full(size, value, dtype.numpy) if value else np.zeros(size, dtype.numpy), dtype)
+    return from_array(np.zeros(size, dtype.numpy) if type(value) is int and value == 0 else np.full(size, value, dtype.numpy), dtype)
 
 
 @composite(f"empty(int[] size, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", forms="function out")
@@ -67,7 +67,7 @@ def like_geometry(self, memory_format):
 
 def _like(self, value, dtype, device, requires_grad, layout, memory_format):
     dtype = dtype or self._dtype
-    array = np.full(self._size, value, dtype.numpy) if value else np.zeros(self._size, dtype.numpy)
+    array = np.zeros(self._size, dtype.numpy) if type(value) is int and value == 0 else np.full(self._size, value, dtype.numpy)
     made = Tensor._make(value_of(array), dtype, like_geometry(self, memory_format))
     return finish(made, device or self.device, requires_grad, layout)
 

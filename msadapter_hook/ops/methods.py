@@ -6,6 +6,7 @@ from msadapter_hook import prims
 from msadapter_hook.tape import no_grad
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor, cast_value, detached, dtypes, geometry
+from msadapter_hook.tensor import view as moves
 from msadapter_hook.tensor.device import device as Device
 
 from . import arguments
@@ -251,21 +252,17 @@ def resize_(self, *size, memory_format=None):
         raise RuntimeError("cannot resize variables that require grad")
     if size == tuple(self._size):
         return self
-    root = self._history.storage.root
-    with no_grad():
-        flat = self._history.storage.data()
-        from msadapter_hook.tensor.view import flat_memory
-
-        flat = flat_memory(flat, root.size, root.stride).numpy
+    storage = self._history.storage
     need = self._offset + geometry.numel(size)
-    if need > flat.size:
-        flat = np.concatenate([flat, np.zeros(need - flat.size, flat.dtype)])
-    made = from_data(flat)._view(None, (flat.size,), (1,))
-    made = made.as_strided(size, geometry.contiguous_stride(size), self._offset)
-    version = self._history.version
-    self._history, self._moves = made._history, made._moves
-    self._history.version = version
-    self._size, self._stride = made._size, made._stride
+    if need > geometry.numel(storage.root.size):
+        storage.grow(need)
+    stride = geometry.contiguous_stride(size) if memory_format in (None, dtypes.contiguous_format) else (
+        geometry.channels_last_stride(size))
+    root = storage.root
+    move = moves.AsStrided(size, stride, self._offset, root.size, root.stride)
+    self._history, self._moves = root, (move,)
+    root.views = True
+    self._size, self._stride = geometry.Size(size), stride
     self._value, self._generation = None, -1
     return self
 

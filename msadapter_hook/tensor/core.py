@@ -23,7 +23,7 @@ class TensorBase:
     base of its `_history`; `_value`, `_generation`: the value read last, and when."""
 
     __slots__ = ("_history", "_size", "_stride", "_offset", "_moves", "_value", "_generation", "_dtype", "_leaf", "_extra",
-                 "_source", "__dict__", "__weakref__")
+                 "_source", "_base", "__dict__", "__weakref__")
 
     # -------------------------------------------------------------------------------------------- making
     @classmethod
@@ -44,6 +44,7 @@ class TensorBase:
         self._leaf = None
         self._extra = None
         self._source = None
+        self._base = None
         return self
 
     @classmethod
@@ -61,6 +62,7 @@ class TensorBase:
         self._leaf = None
         self._extra = None
         self._source = None
+        self._base = None
         return self
 
     def _view(self, move, size, stride, offset=None, dtype=None):
@@ -71,10 +73,11 @@ class TensorBase:
             history = self._alias_history(share_version=True)
             made = Tensor._window(history, (move,), size, stride, offset, dtype)
             made._extra = {"no_grad_view": True}
-            return made
-        self._history.views = True
-        moves = self._moves + (move,) if move is not None else self._moves
-        return Tensor._window(self._history, moves, size, stride, offset, dtype)
+        else:
+            self._history.views = True
+            made = Tensor._window(self._history, self._moves + (move,), size, stride, offset, dtype)
+        made._base = self._base if self._base is not None else self
+        return made
 
     def _alias_history(self, share_version, leaf=None):
         """A new history that starts with this tensor's data."""
@@ -368,6 +371,9 @@ class TensorBase:
         if self._size.numel() == 0:
             return 0
         return self._history.storage.export().ctypes.data + self._offset * self._dtype.itemsize
+
+    def _is_view(self):
+        return self._base is not None
 
     def is_set_to(self, tensor):
         return (self._history.storage is tensor._history.storage and self._size == tensor._size

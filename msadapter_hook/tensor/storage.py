@@ -13,7 +13,7 @@ from msadapter_hook import prims
 from msadapter_hook.tape import Value, no_grad, value_of
 from msadapter_hook.tape.recording import state
 
-from . import view
+from . import geometry, view
 from .geometry import numel
 
 _identity = itertools.count(1)
@@ -63,6 +63,26 @@ class Storage:
             self.raw = None
             self.generation += 1
         return self.buffer
+
+    def grow(self, length: int):
+        """Make room for `length` elements; what was there stays in front, and every tensor on the storage keeps its window."""
+        old = self.root
+        with no_grad():
+            flat = view.flat_memory(self.data(), old.size, old.stride).numpy
+        have = flat.size
+        bigger = np.concatenate([flat, np.zeros(length - have, flat.dtype)])
+        root = History(self, value_of(bigger), (length,), (1,))
+        moves = [view.Slice((0,), (have,), (1,))]
+        order = geometry.memory_order(old.size, old.stride)
+        moves.append(view.Reshape([old.size[d] for d in order]))
+        if order != tuple(range(len(order))):
+            moves.append(view.Permute(sorted(range(len(order)), key=order.__getitem__)))
+        old.parent, old.moves = root, tuple(moves)
+        self.root, self.raw = root, None
+        if self.buffer is not None:
+            self.buffer = bigger.copy()
+        self.generation += 1
+        root.synced = self.generation
 
     def written(self, history, value: Value):
         """Take `value` as the data after a write through `history`."""
