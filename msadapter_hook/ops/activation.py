@@ -160,7 +160,7 @@ def threshold(self, threshold, value):
 
 
 # ------------------------------------------------------------------------------------------------ without inplace
-@simple('gelu(Tensor self, *, str approximate="none") -> Tensor')
+@simple('gelu(Tensor self, *, str approximate="none") -> Tensor', forms="function out")
 def gelu(self, approximate="none"):
     """x * Phi(x), exact or by tanh. Source: PyTorch, torch.nn.functional.gelu."""
     if approximate not in ("none", "tanh"):
@@ -169,14 +169,14 @@ def gelu(self, approximate="none"):
     return prims.gelu(self, approximate=approximate)
 
 
-@simple("logsigmoid(Tensor self) -> Tensor", grad_name="LogSigmoidBackward0")
+@simple("logsigmoid(Tensor self) -> Tensor", forms="function out", grad_name="LogSigmoidBackward0")
 def logsigmoid(self):
     """log(sigmoid(x)). Source: PyTorch, torch.nn.functional.logsigmoid."""
     require_floating(self, "log_sigmoid_cpu")
     return prims.log_sigmoid(self)
 
 
-@simple("softplus(Tensor self, Scalar beta=1.0, Scalar threshold=20.0) -> Tensor")
+@simple("softplus(Tensor self, Scalar beta=1.0, Scalar threshold=20.0) -> Tensor", forms="function out")
 def softplus(self, beta=1.0, threshold=20.0):
     """log(1 + exp(beta * x)) / beta, linear above the threshold. Source: PyTorch, torch.nn.functional.softplus."""
     require_floating(self, "softplus_cpu")
@@ -195,14 +195,14 @@ def tanhshrink(self):
     return self - self.tanh()
 
 
-@operator("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", forms="function method", saves="self", aliases=(f"{F}.hardshrink",))
+@operator("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", forms="function method out", saves="self", aliases=(f"{F}.hardshrink",))
 def hardshrink(self, lambd=0.5):
     """Zero within [-lambd, lambd]. Source: PyTorch, torch.nn.functional.hardshrink."""
     require_floating(self, "hardshrink_cpu")
     return prims.hardshrink(self, limit=float(lambd))
 
 
-@simple("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
+@simple("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", forms="function out")
 def softshrink(self, lambd=0.5):
     """Shrunk towards zero by lambd. Source: PyTorch, torch.nn.functional.softshrink."""
     if lambd < 0:
@@ -259,7 +259,7 @@ def rrelu(self, lower=1 / 8, upper=1 / 3, training=False, generator=None):
     return _rrelu_noise(self, Value(slope.shape, slope.dtype, slope))
 
 
-@simple("glu(Tensor self, int dim=-1) -> Tensor")
+@simple("glu(Tensor self, int dim=-1) -> Tensor", forms="function out")
 def glu(self, dim=-1):
     """The first half times the sigmoid of the second. Source: PyTorch, torch.nn.functional.glu."""
     if not self.ndim:

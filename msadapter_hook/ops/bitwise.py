@@ -75,6 +75,8 @@ def _public(name, target):
     METHODS.setdefault(name, METHODS[target])
 
 
+METHODS["__rdiv__"] = lambda self, other: METHODS["reciprocal"](self) * other
+
 for _python, _name in {"and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift",
                        "rshift": "bitwise_right_shift"}.items():
     _public(f"__{_python}__", _name)

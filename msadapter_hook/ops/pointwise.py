@@ -323,7 +323,7 @@ def _comparison(name, primitive, aliases=(), ordered=True):
         return primitive(a, b)
 
     body.__doc__ = f"Elementwise comparison; bool. Source: PyTorch, torch.{name}."
-    operator(f"{name}.Tensor(Operand self, Operand other) -> Tensor", forms=ALL, aliases=aliases)(body)
+    operator(f"{name}.Tensor(Tensor self, Operand other) -> Tensor", forms=ALL, aliases=aliases)(body)
 
 
 _comparison("eq", prims.equal, ordered=False)
@@ -397,7 +397,7 @@ def _clamp(self, low, high):
     if dtype.is_complex:
         raise NotImplementedError("clamp is not supported for complex types")
     a = to(self, dtype)
-    if a.dtype.kind == "b":
+    if a.dtype.kind == "b" and low is not None and high is not None:
         raise not_implemented("clamp_scalar_cpu", a)
     if not isinstance(low, Value) and not isinstance(high, Value):
         if low is not None and low != low or high is not None and high != high:
@@ -552,7 +552,15 @@ def _of_floats(name, primitive, forms=ALL, alias=(), kernel=None, saves="self ot
 
 
 _of_floats("hypot", prims.hypot)
-_of_floats("nextafter", prims.nextafter)
+
+
+def _nextafter_share(g, out, a, b):
+    return prims.sum_to(prims.where(prims.equal(a, b), constant(0, g.dtype), g), shape=a.shape)
+
+
+_of_floats("nextafter", prims.host_call(
+    "nextafter", lambda a, b: np.nextafter(a, b), uses_output=False,
+    vjp=[_nextafter_share, lambda g, out, a, b: prims.sum_to(prims.zeros_like(g), shape=b.shape)]))
 
 
 @operator("logaddexp(Tensor self, Tensor other) -> Tensor", forms="function method out", saves="self other")

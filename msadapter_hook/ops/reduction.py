@@ -284,6 +284,30 @@ def logsumexp(self, dim, keepdim=False):
     return prims.logsumexp(self, axes=axes_of(self, dim), keepdims=keepdim)
 
 
+@composite("sum_to_size(Tensor self, int[] size) -> Tensor", forms="method")
+def sum_to_size(self, size):
+    """Summed over the dimensions that broadcasting `size` to this size would add. Source: PyTorch, Tensor.sum_to_size."""
+    lead = self.dim() - len(size)
+    if lead < 0 or any(n not in (1, m) for n, m in zip(size, self._size[lead:])):
+        raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(self._size)}}}.")
+    axes = list(range(lead)) + [i + lead for i, n in enumerate(size) if n == 1 and self._size[i + lead] != 1]
+    return self.sum(axes, keepdim=True).reshape(size) if axes else self
+
+
+_BITS = {"f": np.float64, "V": np.float64, "i": np.int64, "u": np.uint64, "b": np.int64}
+
+
+@operator("hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor", forms=ALL)
+def hash_tensor(self, dim=(), keepdim=False, mode=0):
+    """The exclusive or of the bits of all elements, each as 64 bits; uint64. Source: PyTorch, torch.hash_tensor."""
+    if mode != 0:
+        raise RuntimeError(f"hash_tensor: unknown mode {mode}; only 0 (exclusive or) is there")
+    if is_complex(self):
+        raise not_implemented("xor_sum_cpu", self)
+    bits = self.numpy.astype(_BITS[self.dtype.kind]).view(np.uint64)
+    return value_of(np.asarray(np.bitwise_xor.reduce(bits, axis=axes_of(self, dim), keepdims=keepdim)))
+
+
 # ------------------------------------------------------------------------------------------------ norms
 def vector_norm(value, p, dim, keepdim):
     """The p-norm of a Value over dimensions; None: all."""

@@ -469,6 +469,11 @@ def _binder(schema):
             pad = "        "
         body.append(f"{pad}try: {label} = c{i}({label})\n"
                     f"{pad}except (TypeError, AttributeError, ValueError): raise Mismatch(p{i}, {label}, {i}) from None\n")
+    operands = [i for i, p in enumerate(parameters) if p.kind == "Operand" and p.default is MISSING]
+    if operands and operands[0] == 0 and not any(p.kind == "Tensor" and not p.optional for p in parameters):
+        labels = ["input" if parameters[i].name == "self" else parameters[i].name for i in operands]
+        test = " or ".join(f"isinstance({n}, Tensor)" for n in labels)
+        body.append(f"    if not ({test}): raise Mismatch(p0, {labels[0]}, 0)\n")
     source = (f"def bind({', '.join(head)}):\n" + "".join(body) + f"    return ({', '.join(names)}{',' if names else ''})\n")
     exec(compile(source, f"<schema {schema.name}>", "exec"), environment)
     return environment["bind"]

@@ -99,6 +99,10 @@ def _complex_logcumsumexp(a, axis):
 def _logcumsumexp_vjp(g, out, a, *, axis):
     if is_complex(a):
         return _reversed_cumsum(g * prims.conj_of(prims.exp(prims.neg(out))), axis) * prims.conj_of(prims.exp(a))
+    if a.dtype.itemsize < 8:  # differences of logarithms lose digits
+        wide = [prims.cast(v, dtype=np.dtype(np.float64)) for v in (g, a)]
+        out = _logcumsumexp_primitive(wide[1], axis=axis)
+        return prims.cast(_logcumsumexp_vjp(wide[0], out, wide[1], axis=axis), dtype=a.dtype)
     zero, lowest = constant(0, g.dtype), constant(-np.inf, g.dtype)
     positive = g > zero
     negative = g < zero
@@ -166,6 +170,8 @@ def diff(self, n=1, dim=-1, prepend=None, append=None):
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
+    if n == 0:
+        return self.clone()
     axis = wrap_dim(dim, self.dim())
     for extra in (prepend, append):
         if extra is not None and extra.dim() != self.dim():
@@ -176,7 +182,7 @@ def diff(self, n=1, dim=-1, prepend=None, append=None):
         length = self._size[axis]
         after, before = self.narrow(axis, 1, length - 1), self.narrow(axis, 0, length - 1)
         self = after ^ before if self._dtype is dtypes.bool_ else after - before
-    return self if n else self.clone()
+    return self
 
 
 def _spacing(x, y, axis):

@@ -170,6 +170,8 @@ def _search(boundaries, values, right):
         return np.searchsorted(boundaries, values, side)
     rows = boundaries.reshape(-1, boundaries.shape[-1]) if boundaries.size else boundaries.reshape(
         int(np.prod(boundaries.shape[:-1])), boundaries.shape[-1])
+    if not values.size:
+        return np.zeros(values.shape, np.int64)
     sought = values.reshape(len(rows), -1)
     found = [np.searchsorted(row, v, side) for row, v in zip(rows, sought)]
     return np.asarray(found, np.int64).reshape(values.shape)
@@ -244,9 +246,9 @@ def _distinct(value):
 def _distinct_rows(array, axis):
     """Distinct slices along an axis in sorted order, the place of each slice, and how often they occur."""
     rows = np.moveaxis(array, axis, 0)
-    flat = _comparable(np.ascontiguousarray(rows).reshape(len(rows), -1))
     if not len(rows):
         return array, np.zeros(0, np.int64), np.zeros(0, np.int64)
+    flat = _comparable(np.ascontiguousarray(rows).reshape(len(rows), -1))
     sequence = np.lexsort(flat.T[::-1]) if flat.shape[1] else np.arange(len(flat))
     sorted_rows = flat[sequence]
     fresh = np.ones(len(flat), bool)
@@ -261,9 +263,9 @@ def _distinct_rows(array, axis):
 def _consecutive(array, axis):
     """As `_distinct_rows`, of neighbours only and in the order they stand."""
     rows = np.moveaxis(array, axis, 0)
-    flat = _comparable(np.ascontiguousarray(rows).reshape(len(rows), -1))
     if not len(rows):
         return array, np.zeros(0, np.int64), np.zeros(0, np.int64)
+    flat = _comparable(np.ascontiguousarray(rows).reshape(len(rows), -1))
     fresh = np.ones(len(flat), bool)
     fresh[1:] = (flat[1:] != flat[:-1]).any(1)
     starts = np.flatnonzero(fresh)

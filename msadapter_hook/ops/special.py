@@ -67,9 +67,26 @@ def _lgamma(a):
     return np.where(np.isinf(a), np.asarray(np.inf, a.dtype), sp.gammaln(a))
 
 
+def _trigamma(x):
+    """By reflection below 1/2, six steps up and the asymptotic series, in the dtype of `x`."""
+    low = x < 0.5
+    half = x.dtype.type
+    sine = np.sin(half(np.pi) * x)
+    total = np.where(low, -(half(np.pi) * half(np.pi)) / (sine * sine), half(0))
+    x = np.where(low, 1 - x, x)
+    for _ in range(6):
+        total = total + 1 / (x * x)
+        x = x + 1
+    square = 1 / (x * x)
+    total = total + (1 + 1 / (2 * x) + square * (half(1 / 6) - square * (half(1 / 30) - square * half(1 / 42)))) / x
+    return np.where(low, -total, total)
+
+
 def _polygamma(a, *, n):
     if n == 0:
         return sp.digamma(a)
+    if n == 1:
+        return _trigamma(a)
     wide = a.astype(np.float64)
     sign = 1.0 if n % 2 else -1.0
     return sign * math.exp(math.lgamma(n + 1)) * sp.zeta(float(n + 1), wide)

@@ -335,7 +335,7 @@ def cov(self, correction=1, fweights=None, aweights=None):
         warnings.warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
                       UserWarning, stacklevel=3)
     made = weighted @ centered.t().conj() / factor
-    return made.reshape(()) if self.dim() < 2 else made
+    return made.squeeze()
 
 
 def _weights(frequencies, importances, count):

@@ -80,8 +80,8 @@ def _gelu_ms(*, approximate):
     mul, add = primitive("Mul"), primitive("Add")
     half, one = _number(0.5), _number(1.0)
     if approximate == "tanh":
-        tan, cubic, scale = primitive("Tanh"), _number(0.044715), _number(_TANH_SCALE)
-        return lambda a: mul(mul(half, a), add(tan(mul(scale, add(a, mul(cubic, mul(mul(a, a), a))))), one))
+        sig, cubic, scale = primitive("Sigmoid"), _number(0.044715), _number(2 * _TANH_SCALE)
+        return lambda a: mul(a, sig(mul(scale, add(a, mul(cubic, mul(mul(a, a), a))))))  # (1 + tanh z) / 2 is sigmoid(2 z)
     error, root = primitive("Erf"), _number(_ROOT_HALF)
     return lambda a: mul(mul(half, a), add(error(mul(a, root)), one))
 
@@ -104,8 +104,14 @@ def _mish_vjp(g, out, a):
     return g * (t + a * sigmoid(a) * (1 - t * t))
 
 
-mish = _define("mish", lambda a: a * np.tanh(np.logaddexp(a, np.zeros((), a.dtype))), lambda: primitive("Mish"), [_mish_vjp],
-               uses_output=False)
+def _mish_ms():
+    """With tanh(s) as 2 * sigmoid(2 s) - 1: MindSpore's Mish and Tanh are off by 1e-4."""
+    mul, sub, sig, soft = primitive("Mul"), primitive("Sub"), primitive("Sigmoid"), primitive("Softplus")
+    one, two = _number(1.0), _number(2.0)
+    return lambda a: mul(a, sub(mul(sig(mul(soft(a), two)), two), one))
+
+
+mish = _define("mish", lambda a: a * np.tanh(np.logaddexp(a, np.zeros((), a.dtype))), _mish_ms, [_mish_vjp], uses_output=False)
 
 
 def _log_sigmoid(a):

@@ -1,12 +1,13 @@
 """Elementwise primitives. Inputs of a call share one dtype; shapes broadcast. Complex cotangents follow PyTorch:
 a holomorphic function passes on g * conj(f')."""
 
+import functools
 import math
 
 import numpy as np
 import scipy.special as sp
 
-from msadapter_hook.backend import primitive
+from msadapter_hook.backend import from_numpy, primitive
 from msadapter_hook.tape import Primitive, constant
 from msadapter_hook.tape.primitive import FLOATS, SINGLE
 
@@ -43,24 +44,32 @@ def _single_or_wide(ufunc):
     def kernel(a, *rest):
         if a.dtype.kind == "V" or a.dtype.itemsize < 4 and a.dtype.kind == "f" or a.dtype.name == "bfloat16":
             return ufunc(a.astype(np.float32), *[r.astype(np.float32) for r in rest]).astype(a.dtype)
-        return ufunc(a, *rest)
+        found = ufunc(a, *rest)  # a zero-dim array with a Python number is float64 to NumPy
+        return found if found.dtype == a.dtype else found.astype(a.dtype)
 
     return kernel
 
 
 # ------------------------------------------------------------------------------------------------ one argument
+def _tanh_of_sigmoid():
+    """2 * sigmoid(2 x) - 1: MindSpore's Tanh is off by 1e-4 for arguments around 5."""
+    mul, sub_, sig = primitive("Mul"), primitive("Sub"), primitive("Sigmoid")
+    one, two = from_numpy(np.array(1, np.float32)), from_numpy(np.array(2, np.float32))
+    return lambda a: sub_(mul(sig(mul(a, two)), two), one)
+
+
 def _unary(name, host, mindspore=None, derivative=None, dtypes=FLOATS, uses_output=False, guard=_nonempty):
     """`derivative(out, a)` gives f'(a) as a Value; the cotangent is g * conj(f')."""
     vjp = [lambda g, out, a: g * conj_of(derivative(out, a))] if derivative else None
-    kernel = None if mindspore is None else (lambda: primitive(mindspore))
+    kernel = mindspore if mindspore is None or callable(mindspore) else (lambda: primitive(mindspore))
     return _define(name, _single_or_wide(host), kernel, vjp=vjp, dtypes=dtypes, guard=guard, uses_output=uses_output)
 
 
 _define("neg", np.negative, lambda: primitive("Neg"), vjp=[lambda g, out, a: neg(g)], uses_output=False, dtypes=FLOATS,
         guard=_nonempty)
 _define("conj", np.conj, vjp=[lambda g, out, a: conj(g)], uses_output=False)
-_define("real", lambda a: np.ascontiguousarray(a.real), vjp=[lambda g, out, a: cast(g, dtype=a.dtype)], uses_output=False)
-_define("imag", lambda a: np.ascontiguousarray(a.imag),
+_define("real", lambda a: a.real.copy(), vjp=[lambda g, out, a: cast(g, dtype=a.dtype)], uses_output=False)
+_define("imag", lambda a: a.imag.copy(),
         vjp=[lambda g, out, a: mul(cast(g, dtype=a.dtype), constant(1j, a.dtype))], uses_output=False)
 _define("make_complex", lambda re, im: (re + 1j * im).astype(np.result_type(re.dtype, np.complex64))
         if np.isfinite(re).all() and np.isfinite(im).all() else _complex_parts(re, im),
@@ -75,6 +84,8 @@ def _complex_parts(re, im):
 
 
 def _sgn(a):
+    if a.dtype.kind in "fV":  # of NaN the sign is 0
+        return (a > 0).astype(a.dtype) - (a < 0).astype(a.dtype)
     if a.dtype.kind != "c":
         return np.sign(a)
     size = np.abs(a)
@@ -116,7 +127,7 @@ _unary("acos", np.arccos, None, lambda out, a: neg(rsqrt(1 - a * a)))
 _unary("atan", np.arctan, None, lambda out, a: reciprocal(a * a + 1))
 _unary("sinh", np.sinh, None, lambda out, a: cosh(a))
 _unary("cosh", np.cosh, None, lambda out, a: sinh(a))
-_unary("tanh", np.tanh, "Tanh", lambda out, a: 1 - out * out, uses_output=True)
+_unary("tanh", np.tanh, _tanh_of_sigmoid, lambda out, a: 1 - out * out, dtypes=SINGLE, uses_output=True)
 _unary("asinh", np.arcsinh, None, lambda out, a: rsqrt(a * a + 1))
 _unary("acosh", np.arccosh, None, lambda out, a: rsqrt(a - 1) * rsqrt(a + 1) if a.dtype.kind == "c" else rsqrt(a * a - 1))
 _unary("atanh", np.arctanh, None, lambda out, a: reciprocal(1 - a * a))
@@ -210,7 +221,15 @@ _binary("fmod", np.fmod, None, lambda g, out, a, b: g, lambda g, out, a, b: neg(
 _binary("copysign", np.copysign, None, lambda g, out, a, b: g * where(
     equal(a, constant(0, a.dtype)), constant(0, a.dtype), out / a), lambda g, out, a, b: zeros_like(b), uses_output=True)
 _binary("hypot", np.hypot, None, lambda g, out, a, b: g * (a / out), lambda g, out, a, b: g * (b / out), uses_output=True)
-_binary("logaddexp", np.logaddexp, None, lambda g, out, a, b: g * exp(a - out), lambda g, out, a, b: g * exp(b - out),
+def _logaddexp(a, b):
+    if a.dtype.kind != "c":
+        return _single_or_wide(np.logaddexp)(a, b)
+    first = a.real >= b.real
+    high, low = np.where(first, a, b), np.where(first, b, a)
+    return np.where(np.isinf(high.real), high, high + np.log1p(np.exp(low - high))).astype(a.dtype)
+
+
+_binary("logaddexp", _logaddexp, None, lambda g, out, a, b: g * conj_of(exp(a - out)), lambda g, out, a, b: g * conj_of(exp(b - out)),
         uses_output=True)
 
 for _name, _host in {"greater": np.greater, "greater_equal": np.greater_equal, "less": np.less, "less_equal": np.less_equal,
@@ -259,7 +278,7 @@ def _logit_vjp(g, out, a, *, eps):
     return where(inside, slope, constant(0, g.dtype))
 
 
-_define("logit", lambda a, *, eps: _single_or_wide(lambda x: _logit(x, eps=eps))(a), vjp=[_logit_vjp], uses_output=False)
+_define("logit", lambda a, *, eps: _single_or_wide(functools.partial(_logit, eps=eps))(a), vjp=[_logit_vjp], uses_output=False)
 
 
 def _sinc_slope(out, a):

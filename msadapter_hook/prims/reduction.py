@@ -1,7 +1,6 @@
 """Reductions and scans. `axes` is a tuple of non-negative axes; `keepdims` keeps them with length 1."""
 
 import numpy as np
-import scipy.special as sp
 
 from msadapter_hook.backend import primitive
 from msadapter_hook.tape import Primitive, constant
@@ -229,7 +228,7 @@ def exclusive_product(a):
 
 prod = Primitive(
     "prod", host=lambda a, *, axes, keepdims: np.multiply.reduce(a, axis=axes, keepdims=keepdims, dtype=a.dtype),
-    vjp=[_prod_vjp], uses_output=False)
+    vjp=[_prod_vjp])
 
 
 def _halved(kernel):
@@ -273,9 +272,18 @@ softmax = Primitive("softmax", host=_halved(_softmax), mindspore=lambda *, axis:
                     guard=_softmax_guard)
 log_softmax = Primitive("log_softmax", host=_halved(_log_softmax), mindspore=lambda *, axis: primitive("LogSoftmax", axis),
                         vjp=[_log_softmax_vjp], guard=_softmax_guard)
-logsumexp = Primitive(
-    "logsumexp",
-    host=_halved(lambda a, *, axes, keepdims: sp.logsumexp(a, axis=axes, keepdims=keepdims) if a.size
-                 else np.log(_sum(a, axes=axes, keepdims=keepdims))),
-    vjp=[lambda g, out, a, *, axes, keepdims: spread(g, a, axes, keepdims)
-         * conj_of(exp(a - spread(out, a, axes, keepdims)))])
+
+def _logsumexp(a, *, axes, keepdims):
+    if not a.size:
+        return np.log(_sum(a, axes=axes, keepdims=keepdims))
+    high = np.max(a.real, axis=axes, keepdims=True)
+    high = np.where(np.isfinite(high), high, np.zeros((), high.dtype))
+    total = np.log(np.add.reduce(np.exp(a - high), axis=axes, keepdims=True)) + high
+    return (total if keepdims else total.reshape([n for i, n in enumerate(a.shape) if i not in axes])).astype(a.dtype, copy=False)
+
+
+def _logsumexp_vjp(g, out, a, *, axes, keepdims):
+    return spread(g, a, axes, keepdims) * conj_of(exp(a - spread(out, a, axes, keepdims)))
+
+
+logsumexp = Primitive("logsumexp", host=_halved(_logsumexp), vjp=[_logsumexp_vjp])
