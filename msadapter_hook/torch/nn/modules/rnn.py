@@ -43,14 +43,14 @@ def _projected_lstm_layer(x, h, c, w_ih, w_hh, b_ih, b_hh, w_hr):
 
 def _layer(mode, x, states, weights):
     """One layer over x (T, B, I) from `states`, each (B, ·): (output (T, B, ·), last states)."""
+    w_ih, w_hh, b_ih, b_hh, w_hr = weights
+    if w_hr is not None:
+        out, h, c = _projected_lstm_layer(x, *states, w_ih, w_hh, b_ih, b_hh, w_hr)
+        return out, (h, c)
     from msadapter_hook.ops import recurrent
 
-    w_ih, w_hh, b_ih, b_hh, w_hr = weights
     if mode == "LSTM":
-        if w_hr is not None:
-            out, h, c = _projected_lstm_layer(x, *states, w_ih, w_hh, b_ih, b_hh, w_hr)
-        else:
-            out, h, c = recurrent.lstm_layer(x, *states, w_ih, w_hh, b_ih, b_hh)
+        out, h, c = recurrent.lstm_layer(x, *states, w_ih, w_hh, b_ih, b_hh)
         return out, (h, c)
     if mode == "GRU":
         out, h = recurrent.gru_layer(x, states[0], w_ih, w_hh, b_ih, b_hh)
