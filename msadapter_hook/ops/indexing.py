@@ -8,16 +8,20 @@ from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor, cast_value, dtypes, from_array, geometry
 from msadapter_hook.tensor import view as moves
 
-from .registry import check_inplace, own_memory
+from .registry import METHODS, check_inplace, own_memory
 from .views import sliced
 
 _INDEX_TYPES = "tensors used as indices must be long, int, byte or bool tensors"
 
 
 def _normalise(key):
-    """The key as a tuple; a list of indices counts as a tensor, sequences with slices as a tuple."""
+    """The key as a tuple. A short list counts as a tuple where it holds sequences, tensors, slices, None or Ellipsis."""
     if isinstance(key, tuple):
         return key
+    if isinstance(key, list) and len(key) < 32:
+        for item in key:
+            if item is None or item is Ellipsis or isinstance(item, (slice, Tensor, list, tuple, range, np.ndarray)):
+                return tuple(key)
     return (key,)
 
 
@@ -27,8 +31,8 @@ def _as_index(item):
         from .creation import from_data
 
         made = from_data(list(item))
-        if made.numel() == 0:
-            made = from_array(np.zeros(tuple(made.shape), np.int64))
+        if made._dtype not in (dtypes.bool_, dtypes.uint8, dtypes.int64):
+            made = from_array(made.value.numpy.astype(np.int64))
         return made
     if isinstance(item, np.ndarray):
         return from_array(np.array(item))
@@ -56,6 +60,8 @@ def _count(key):
 def basic(self, key):
     """Apply the parts of the key that give views. Returns (view, index) where index maps dimensions of the view to index
     tensors, in order; empty for a plain view."""
+    if isinstance(key, slice) and not self.ndim:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     key = _normalise(key)
     taken = _count(key)
     if taken > self.ndim:
@@ -90,8 +96,10 @@ def basic(self, key):
             d, out = _advanced(out, d, _as_index(item), index)
         elif hasattr(item, "__index__"):
             out = _select(out, d, item.__index__())
+        elif isinstance(item, str):
+            raise TypeError("new(): invalid data type 'str'")
         else:
-            raise TypeError(
+            raise IndexError(
                 f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
                 f"{type(item).__name__})")
     return out, index
@@ -111,8 +119,10 @@ def _slice(t, d, s):
     if s == slice(None):
         return t if d < t.ndim else t
     n = t._size[d]
-    step = 1 if s.step is None else int(s.step)
-    if step <= 0:
+    step = 1 if s.step is None else _whole(s.step)
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    if step < 0:
         raise ValueError("step must be greater than zero")
     start, stop, _ = slice(_whole(s.start), _whole(s.stop), step).indices(n)
     return sliced(t, d, start, max(stop, start), step)
@@ -122,7 +132,9 @@ def _whole(x):
     if x is None or type(x) is int:
         return x
     if isinstance(x, Tensor):
-        return int(x.item())
+        return x.__index__()
+    if not hasattr(x, "__index__"):
+        raise TypeError("slice indices must be integers or None or have an __index__ method")
     return x.__index__()
 
 
@@ -140,7 +152,7 @@ def _advanced(out, d, item, index):
         for k, part in enumerate(np.nonzero(_plain(item))):
             index.append((d + k, from_array(part)))
         return d + item.dim(), out
-    if item._dtype not in (dtypes.int64, dtypes.int32, dtypes.int16, dtypes.int8):
+    if item._dtype not in (dtypes.int64, dtypes.int32):
         raise IndexError(_INDEX_TYPES)
     index.append((d, item))
     return d + 1, out
@@ -212,17 +224,19 @@ def getitem(self, key):
 def setitem(self, key, new):
     """`self[key] = new`, broadcasting `new`; recorded like any other in-place operation."""
     check_inplace(self)
-    out, index = basic(self, key)
     if isinstance(new, Tensor):
         value = new.value
     else:
-        from .creation import from_data
-
-        if isinstance(new, (list, tuple)):
-            raise TypeError(f"can't assign a {type(new).__name__} to a torch.{self._dtype.scalar_name}Tensor")
-        value = from_data(new, self._dtype if not isinstance(new, (np.ndarray,)) else None).value
-    if value.dtype.kind == "c" and not self._dtype.is_complex:
-        raise RuntimeError(f"value cannot be converted to type {self._dtype.scalar_name.lower()} without overflow")
+        if not isinstance(new, (bool, int, float, complex)):
+            name = type(new).__name__ if type(new).__module__ == "builtins" else f"{type(new).__module__}.{type(new).__name__}"
+            raise TypeError(f"can't assign a {name} to a torch.{self._dtype.scalar_name}Tensor")
+        value = _number(new, self._dtype)
+    if key is False:
+        return
+    out, index = basic(self, key)
+    if index and isinstance(new, Tensor) and new._dtype is not self._dtype:
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {self._dtype.scalar_name} for the "
+                           f"destination and {new._dtype.scalar_name} for the source.")
     value = cast_value(value, self._dtype)
     if not index:
         value = _fit(value, out._size)
@@ -249,6 +263,25 @@ def setitem(self, key, new):
     if result.requires_grad:
         result.node.operator = "IndexPutBackward0"
     out._write(result)
+
+
+def _number(new, dtype):
+    """A Python number as a Value of `dtype`, refused where it does not fit."""
+    from .creation import _c_name, from_data
+
+    if isinstance(new, complex) and not dtype.is_complex or (
+            isinstance(new, float) and dtype.numpy.kind in "iu" and not np.isfinite(new)):
+        raise RuntimeError(f"value cannot be converted to type {_c_name(dtype)} without overflow")
+    if isinstance(new, int) and not -(2 ** 63) <= new < 2 ** 64:
+        raise ValueError("Overflow when unpacking long long")
+    return from_data(new, dtype).value
+
+
+def delitem(self, key):
+    raise TypeError("Tensor does not support deleting items")
+
+
+METHODS["__delitem__"] = delitem
 
 
 def result_shape(size, arrays, axes):

@@ -91,16 +91,28 @@ def __format__(self, spec):
     return object.__format__(self, spec)
 
 
+def _number(self, name):
+    """The one element, for Python's `name(tensor)`."""
+    if self.numel() != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    found = item(self)
+    if name is not None and isinstance(found, complex):
+        if found.imag:
+            raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+        return found.real
+    return found
+
+
 def __float__(self):
-    return float(item(self))
+    return float(_number(self, "double"))
 
 
 def __int__(self):
-    return int(item(self))
+    return int(_number(self, "int64_t"))
 
 
 def __complex__(self):
-    return complex(item(self))
+    return complex(_number(self, None))
 
 
 # ------------------------------------------------------------------------------------------------ conversion
@@ -264,6 +276,7 @@ def resize_(self, *size, memory_format=None):
     root.views = True
     self._size, self._stride = geometry.Size(size), stride
     self._value, self._generation = None, -1
+    root.version.count += 1
     return self
 
 

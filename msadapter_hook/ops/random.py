@@ -422,8 +422,11 @@ def drop(t, p, training, inplace=False, feature=False, alpha=False):
             value.node.operator = "AddBackward0"
     if inplace:
         t._write(value)
+        t._history.version.count += int(alpha)
         return t
-    return Tensor._make(value, t._dtype, like_geometry(t, None))
+    made = Tensor._make(value, t._dtype, like_geometry(t, None))
+    made._history.version.count = int(alpha)  # PyTorch adds the shift in place
+    return made
 
 
 for _name, _feature, _alpha in (("dropout", False, False), ("feature_dropout", True, False), ("alpha_dropout", False, True),

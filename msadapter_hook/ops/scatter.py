@@ -4,11 +4,12 @@ import numpy as np
 
 from msadapter_hook import prims
 from msadapter_hook.tape import constant, value_of
-from msadapter_hook.tensor import cast_value, detached, dtypes, from_array, geometry
+from msadapter_hook.tensor import Tensor, cast_value, detached, dtypes, from_array, from_value, geometry
 from msadapter_hook.tensor.geometry import wrap_dim
 
 from .indexing import get_index, index_arrays, result_shape
 from .promotion import dtype_of, is_integral
+from .views import many
 from .registry import METHODS, call, check_inplace, composite, operator, plain, write_inplace
 
 ALL = "function method inplace out"
@@ -356,8 +357,13 @@ def _along(self, d, index, source, name):
     n = self.shape[d] if self.ndim else 1
     a = index.numpy
     if a.size and (a.min() < 0 or a.max() >= n):
-        raise IndexError("index out of range in self" if name != "index_copy" else
-                         f"index_copy(): index {a.max() if a.max() >= n else a.min()} is out of bounds for dimension {d} with size {n}")
+        bad = a.max() if a.max() >= n else a.min()
+        if name == "index_add":
+            if self.ndim > 1 and d in (0, self.ndim - 1):
+                raise RuntimeError(f"index {bad} is out of bounds for dimension {d} with size {n}")
+            raise IndexError("index out of range in self")
+        raise IndexError("index out of range in self" if name == "index_reduce" else
+                         f"index_copy_(): index {bad} is out of bounds for dimension {d} with size {n}")
     return index, source
 
 
@@ -450,10 +456,11 @@ def index_reduce(self, dim, index, source, reduce, include_self=True):
 @composite("index_put(Tensor self, OptionalTensor[] indices, Tensor values, bool accumulate=False) -> Tensor")
 def index_put(self, indices, values, accumulate=False):
     """A copy with `values` at index tensors. Source: PyTorch, torch.index_put."""
-    return _index_put(self.clone(), indices, values, accumulate)
+    return Tensor._make(_put_at(self, indices, values, accumulate), self._dtype)
 
 
-def _index_put(self, indices, values, accumulate):
+def _put_at(self, indices, values, accumulate):
+    """The Value of `self` with `values` at index tensors."""
     if len(indices) > self.dim():
         raise IndexError(f"too many indices for tensor of dimension {self.dim()} (got {len(indices)})")
     if values._dtype is not self._dtype:
@@ -492,14 +499,14 @@ def _index_put(self, indices, values, accumulate):
     value = prims.index_put(self.value, values.value, *arrays, axes=axes, accumulate=bool(accumulate))
     if value.requires_grad:
         value.node.operator = "IndexPutBackward0"
-    self._write(value)
-    return self
+    return value
 
 
 def index_put_(self, indices, values, accumulate=False):
     """`values` at index tensors, in place. Source: PyTorch, Tensor.index_put_."""
     check_inplace(self)
-    return _index_put(self, indices, values, accumulate)
+    self._write(_put_at(self, indices, values, accumulate))
+    return self
 
 
 METHODS["index_put_"] = index_put_
@@ -616,22 +623,24 @@ def masked_scatter(self, mask, source):
 
 # ------------------------------------------------------------------------------------------------ where elements are
 def _places(t):
-    return np.argwhere(detached(t).numpy).astype(np.int64)
+    """One row per element that is not zero; in memory the dimensions lie one after the other, as in PyTorch."""
+    rows = np.argwhere(detached(t).numpy).astype(np.int64, copy=False)
+    return from_value(value_of(np.ascontiguousarray(rows)), stride=(1, max(rows.shape[0], 1)) if rows.size else None)
 
 
 @composite("nonzero(Tensor self, *, bool as_tuple=False) -> Tensor", forms="function method out")
 def nonzero(self, as_tuple=False):
     """The indices of elements that are not zero: (n, dims) int64, or one vector per dimension. Source: PyTorch, torch.nonzero."""
     if as_tuple:
-        found = np.nonzero(np.atleast_1d(detached(self).numpy))
-        return tuple([from_array(np.ascontiguousarray(f.astype(np.int64, copy=False))) for f in found])
-    return from_array(_places(self))
+        found = _places(self if self.ndim else self.reshape((1,)))
+        return many(found.unbind(1), "unbind")
+    return _places(self)
 
 
 @composite("argwhere(Tensor self) -> Tensor")
 def argwhere(self):
     """The indices of elements that are not zero, as rows. Source: PyTorch, torch.argwhere."""
-    return from_array(_places(self))
+    return _places(self)
 
 
 @composite("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor", forms="function method out")
@@ -640,7 +649,7 @@ def nonzero_static(self, size, fill_value=-1):
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     out = np.full((size, self.dim()), fill_value, np.int64)
-    found = _places(self)[:size]
+    found = np.argwhere(detached(self).numpy)[:size]
     out[:len(found)] = found
     return from_array(out)
 

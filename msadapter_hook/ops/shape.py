@@ -350,7 +350,7 @@ def _scattered(self, window, src, name):
         raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(src._size)}, slice size = "
                            f"{list(target._size)}")
     target.copy_(src)
-    return base
+    return Tensor._make(base.value, self._dtype)
 
 
 @composite("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor")
@@ -526,7 +526,9 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         other = from_storage(storage, self._dtype, size, stride if stride is not None else geometry.contiguous_stride(size),
                              storage_offset)
     version = self._history.version
-    self._history, self._moves = other._history, other._moves
+    self._history = other._alias_history(share_version=False)
+    self._history.version = version
+    self._moves = ()
     self._size, self._stride, self._offset = other._size, tuple(other._stride), other._offset
     self._value, self._generation = None, -1
     version.count += 1

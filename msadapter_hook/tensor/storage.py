@@ -71,7 +71,7 @@ class Storage:
             flat = view.flat_memory(self.data(), old.size, old.stride).numpy
         have = flat.size
         bigger = np.concatenate([flat, np.zeros(length - have, flat.dtype)])
-        root = History(self, value_of(bigger), (length,), (1,))
+        root = History(self, value_of(bigger), (length,), (1,), version=old.version)
         moves = [view.Slice((0,), (have,), (1,))]
         order = geometry.memory_order(old.size, old.stride)
         moves.append(view.Reshape([old.size[d] for d in order]))
