@@ -30,4 +30,11 @@ def prepare() -> None:
         mindspore.set_context(runtime_num_threads=chosen.threads)
 
 
+
+
+def set_threads(number: int) -> None:
+    """How many threads a CPU kernel may use."""
+    mindspore.set_context(runtime_num_threads=number)
+
+
 prepare()

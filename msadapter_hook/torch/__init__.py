@@ -14,6 +14,7 @@ from msadapter_hook.autograd import (  # noqa: F401
 from msadapter_hook.ops.creation import as_tensor, asarray, from_numpy, tensor  # noqa: F401
 from msadapter_hook.tensor import Size, Tensor, UntypedStorage, device  # noqa: F401
 from msadapter_hook.tensor import dtypes as _dtypes
+from msadapter_hook.tensor.device import current_device as get_default_device  # noqa: F401
 from msadapter_hook.tensor.device import set_default_device  # noqa: F401
 from msadapter_hook.tensor.dtype import (  # noqa: F401
     can_cast,
@@ -40,7 +41,10 @@ globals().update(_ops.functions())
 # ------------------------------------------------------------------------------------------------ modules
 from . import return_types  # noqa: E402,F401
 from ._tensor_str import set_printoptions  # noqa: E402,F401
+from . import functional, version  # noqa: E402,F401
+from ._settings import *  # noqa: E402,F403
 from .functional import *  # noqa: E402,F403
+from .functional import _assert, _check, _check_index, _check_type, _check_value, _shape_as_tensor  # noqa: E402,F401
 from .random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402,F401
 from . import sparse  # noqa: E402,F401
 from .sparse import (  # noqa: E402,F401
@@ -54,10 +58,24 @@ from .sparse import (  # noqa: E402,F401
 from . import autograd  # noqa: E402,F401
 from . import amp  # noqa: E402,F401
 from .amp import autocast  # noqa: E402,F401
+from .amp.autocast_mode import (  # noqa: E402,F401
+    clear_autocast_cache,
+    get_autocast_cpu_dtype,
+    get_autocast_dtype,
+    get_autocast_gpu_dtype,
+    is_autocast_cache_enabled,
+    is_autocast_cpu_enabled,
+    is_autocast_enabled,
+    set_autocast_cache_enabled,
+    set_autocast_dtype,
+    set_autocast_enabled,
+)
 from . import backends, cuda, linalg, fft, special  # noqa: E402,F401
 from . import nn  # noqa: E402,F401
 from . import optim, utils  # noqa: E402,F401
 from . import storage  # noqa: E402,F401
 from .serialization import load, save  # noqa: E402,F401
 from .storage import *  # noqa: E402,F403
+from . import accelerator, compiler, hub, jit, mps, multiprocessing, random, testing, types, xpu  # noqa: E402,F401
+from ._compile import compile  # noqa: E402,F401
 

@@ -4,7 +4,8 @@ from msadapter_hook.tensor import Size as _Size
 from msadapter_hook.tensor import Tensor as _Tensor
 from msadapter_hook.tensor import geometry as _geometry
 
-__all__ = ["broadcast_shapes", "is_complex", "is_floating_point", "is_nonzero", "is_storage", "is_tensor", "numel", "typename"]
+__all__ = ["broadcast_shapes", "is_complex", "is_floating_point", "is_nonzero", "is_storage", "is_tensor", "numel",
+           "result_type", "typename"]
 
 
 def is_tensor(obj):
@@ -55,3 +56,47 @@ def typename(obj):
     module = getattr(obj if hasattr(obj, "__module__") and hasattr(obj, "__qualname__") else kind, "__module__", "") or ""
     name = getattr(obj, "__qualname__", None) or kind.__qualname__
     return name if module in ("", "builtins", "__builtin__") else f"{module}.{name}"
+
+
+def result_type(tensor1, tensor2):
+    """The dtype of an operation over two tensors or numbers. Source: PyTorch, torch.result_type."""
+    from msadapter_hook.tensor import dtypes
+
+    return dtypes.result_type((tensor1, tensor2))
+
+
+def _assert(condition, message):
+    """`assert` for programs that are traced. Source: PyTorch, torch._assert."""
+    assert condition, message  # noqa: S101
+
+
+def _check(cond, message=None):
+    """RuntimeError unless `cond`. Source: PyTorch, torch._check."""
+    _check_with(RuntimeError, cond, message)
+
+
+def _check_with(error, cond, message):
+    if not isinstance(cond, bool):
+        raise TypeError(f"cond must be a bool, but got {type(cond)}")
+    if not cond:
+        raise error("Expected cond to be True, but got False. (Could this error message be improved? If so, please report an "
+                    "enhancement request to PyTorch.)" if message is None else message())
+
+
+def _check_value(cond, message=None):
+    _check_with(ValueError, cond, message)
+
+
+def _check_index(cond, message=None):
+    _check_with(IndexError, cond, message)
+
+
+def _check_type(cond, message=None):
+    _check_with(TypeError, cond, message)
+
+
+def _shape_as_tensor(input):
+    """The size as an int64 tensor."""
+    from msadapter_hook.ops.creation import tensor
+
+    return tensor(list(input.shape))

@@ -109,3 +109,52 @@ def custom_bwd(bwd=None, *, device_type):
             return bwd(*args, **kwargs)
 
     return decorated
+
+
+def is_autocast_enabled(device_type="cuda"):
+    """Whether autocast is on for the device type. Source: PyTorch, torch.is_autocast_enabled."""
+    return bool(_autocast.state.enabled.get(_KINDS.get(device_type)))
+
+
+def is_autocast_cpu_enabled():
+    return is_autocast_enabled("cpu")
+
+
+def set_autocast_enabled(device_type, enabled=None):
+    """Switch autocast for a device type. Source: PyTorch, torch.set_autocast_enabled."""
+    if enabled is None:
+        device_type, enabled = "cuda", device_type
+    kind = _KINDS[device_type]
+    _autocast.state.enabled[kind] = bool(enabled)
+    _autocast.state.device = kind if enabled else None
+    _autocast.refresh()
+
+
+def get_autocast_dtype(device_type):
+    """The lower precision of a device type. Source: PyTorch, torch.get_autocast_dtype."""
+    return _autocast.state.dtype[_KINDS[device_type]]
+
+
+def get_autocast_cpu_dtype():
+    return get_autocast_dtype("cpu")
+
+
+def get_autocast_gpu_dtype():
+    return get_autocast_dtype("cuda")
+
+
+def set_autocast_dtype(device_type, dtype):
+    """Choose the lower precision of a device type. Source: PyTorch, torch.set_autocast_dtype."""
+    _autocast.state.dtype[_KINDS[device_type]] = dtype
+
+
+def is_autocast_cache_enabled():
+    return _autocast.state.cache
+
+
+def set_autocast_cache_enabled(enabled):
+    _autocast.state.cache = bool(enabled)
+
+
+def clear_autocast_cache():
+    """Nothing is cached: casts are recorded operations."""

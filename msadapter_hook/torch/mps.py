@@ -1,0 +1,19 @@
+"""torch.mps: Apple's devices are not there."""
+
+__all__ = ["device_count", "is_available"]
+
+
+def is_available():
+    return False
+
+
+def device_count():
+    return 0
+
+
+def empty_cache():
+    """Nothing is cached."""
+
+
+def manual_seed(seed):
+    """No device to seed."""
