@@ -1,6 +1,8 @@
 # Initial values of parameters, drawn in PyTorch's order and kind so that equal seeds give equal weights.
+import contextlib
 import functools
 import math
+import threading
 import warnings
 
 from .. import empty_like, eye, no_grad, randperm, where
@@ -26,12 +28,30 @@ _GAINS = {
 }
 
 
+# Set while a module is built whose values nobody wants (utils.skip_init): then nothing is drawn.
+_nothing = threading.local()
+
+
+@contextlib.contextmanager
+def _without_drawing():
+    before = getattr(_nothing, "drawn", False)
+    _nothing.drawn = True
+    try:
+        yield
+    finally:
+        _nothing.drawn = before
+
+
 def _no_grad_uniform_(tensor, a, b, generator=None):
+    if getattr(_nothing, "drawn", False):
+        return tensor
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 def _no_grad_normal_(tensor, mean, std, generator=None):
+    if getattr(_nothing, "drawn", False):
+        return tensor
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -40,7 +60,7 @@ def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
     def below(x):
         return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
 
-    if tensor.device.type == "meta":
+    if tensor.device.type == "meta" or getattr(_nothing, "drawn", False):
         return tensor
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
@@ -212,8 +232,7 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
-    with no_grad():
-        return tensor.uniform_(-bound, bound, generator=generator)
+    return _no_grad_uniform_(tensor, -bound, bound, generator)
 
 
 def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
@@ -221,8 +240,7 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor
-    with no_grad():
-        return tensor.normal_(0, _kaiming_std(tensor, a, mode, nonlinearity), generator=generator)
+    return _no_grad_normal_(tensor, 0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
 
 
 def orthogonal_(tensor, gain=1, generator=None):

@@ -27,7 +27,17 @@ def test_module_is_as_recorded(index):
     assert difference is None
 
 
-@pytest.mark.parametrize("name", nn_programs.NAMES)
+# Programs whose subject is not there yet: strict, so that the day it is, the mark must go.
+NOT_YET = {"meta_device": "tensors without data"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.xfail(reason=NOT_YET[name], strict=True) if name in NOT_YET else ())
+        for name in nn_programs.NAMES
+    ],
+)
 def test_program_prints_as_recorded(name):
     assert nn_programs.difference(PROGRAMS[name], nn_programs.run(name, torch, nn)) is None
 
@@ -68,3 +78,12 @@ def test_functional_is_looked_up_at_the_call(monkeypatch):
 def test_quantized_modules_are_refused_by_name():
     with pytest.raises(AttributeError, match=r"torch\.nn\.quantized\.Linear.*no quantization"):
         nn.quantized.Linear  # noqa: B018
+
+
+def test_skip_init_draws_nothing():
+    torch.manual_seed(0)
+    expected = torch.rand(3)
+    torch.manual_seed(0)
+    module = nn.utils.skip_init(nn.Conv2d, 3, 4, 2)
+    assert torch.equal(torch.rand(3), expected)
+    assert module.weight.shape == (4, 3, 2, 2)

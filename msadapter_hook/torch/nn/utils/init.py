@@ -1,6 +1,8 @@
 # A module without initial values.
 import inspect
 
+from ... import get_rng_state, set_rng_state
+from ..init import _without_drawing
 from ..modules.module import Module
 
 
@@ -13,6 +15,10 @@ def skip_init(module_cls, *args, **kwargs):
         raise RuntimeError(f"Expected a Module; got {module_cls}")
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
-    device = kwargs.pop("device", "cpu")
-    kwargs["device"] = "meta"
-    return module_cls(*args, **kwargs).to_empty(device=device)
+    state = get_rng_state()
+    try:
+        # What the class draws past torch.nn.init is taken back.
+        with _without_drawing():
+            return module_cls(*args, **kwargs)
+    finally:
+        set_rng_state(state)
