@@ -179,6 +179,11 @@ def main():
     print(table(workloads, names))
     failed = False
     for workload, result in workloads.items():
+        if result.get("hook_loss_error", 0) > 1e-3:
+            failed = True
+            print(f"\n{workload}: the hook's first loss is {result['hook_first_loss']}, "
+                  f"PyTorch's {result['torch_first_loss']}", file=sys.stderr)
+    for workload, result in workloads.items():
         for name in names:
             if f"{name}_error" in result:
                 failed = True

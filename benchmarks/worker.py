@@ -34,8 +34,6 @@ def make_step(side, workload):
     if side == "torch":
         import torch
 
-        if torch.get_num_threads() != 2:
-            torch.set_num_threads(2)
         say(imported=True, version=torch.__version__)
         import workloads
 
