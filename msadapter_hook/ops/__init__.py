@@ -7,7 +7,8 @@ from .registry import METHODS, OPERATORS, RETURN_TYPES, attach, call, functions
 # One module per family; each registers its operators when it is imported.
 FAMILIES = ["creation", "ranges", "views", "joining", "shape", "padding", "scatter", "random", "pointwise",
             "comparison", "bitwise", "complex", "activation", "reduction", "matmul", "einsum", "loss", "loss_margin",
-            "sorting", "scan", "statistics", "special", "convolution", "pooling", "normalization", "methods"]
+            "sorting", "scan", "statistics", "gradient", "special", "convolution", "pooling", "normalization",
+            "embedding", "attention", "methods"]
 
 for _family in FAMILIES:
     importlib.import_module(f"{__name__}.{_family}")

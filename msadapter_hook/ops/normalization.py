@@ -10,7 +10,7 @@ from msadapter_hook.tensor import Size
 from msadapter_hook.tensor.core import DTYPE_OF
 
 from ._contract import shaped
-from .promotion import dtype_of, is_floating, promote, to
+from .promotion import dtype_of, floating, is_floating, promote, to
 from .registry import call, composite, operator
 
 NORM = dict(namespace="nn.functional", forms="function")
@@ -74,12 +74,20 @@ def _check_channels(x, **named):
             raise RuntimeError(f"{name} should contain {channels} elements not {t.numel()}")
 
 
-def update_running(tensor, batch, momentum):
-    """Move a running statistic towards the batch's, in place and outside of the tape."""
-    kept = tensor.value.numpy
-    made = kept * kept.dtype.type(1 - momentum) + batch.astype(kept.dtype) * kept.dtype.type(momentum)
+def _moved(kept, batch, *, momentum, factor):
+    with np.errstate(all="ignore"):
+        batch = (batch * np.float64(factor)).astype(kept.dtype)
+    return kept * kept.dtype.type(1 - momentum) + batch * kept.dtype.type(momentum)
+
+
+moved_statistic = prims.host_call("moved_statistic", _moved, differentiable=False, static=True)
+
+
+def update_running(tensor, batch, momentum, factor=1.0):
+    """Move a running statistic towards `factor` times the batch's (a Tensor), in place and outside of the tape; late where
+    the batch's statistic is."""
     with no_grad():
-        tensor._write(Value(made.shape, kept.dtype, made.astype(kept.dtype, copy=False)))
+        tensor._write(moved_statistic(tensor.value, batch.value, momentum=momentum, factor=factor))
 
 
 @composite("batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, Tensor? bias=None, "
@@ -104,14 +112,15 @@ def _batch_norm(input, running_mean, running_var, weight, bias, training, moment
     _check_channels(input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f"\"batch_norm\" not implemented for '{input.dtype.scalar_name}'")
+    if input.dim() < 2:  # nothing to normalize: one without channels has no elements
+        return input.clone(), None, None
     if not training:
         return call("_batch_norm_eval", input, running_mean, running_var, weight, bias, eps), None, None
     out, mean, var = call("_batch_norm_train", input, weight, bias, eps)
     if running_mean is not None and input.numel():
         count = input.numel() // input.shape[1]
-        update_running(running_mean, mean.value.numpy, momentum)
-        with np.errstate(all="ignore"):
-            update_running(running_var, var.value.numpy * np.float64(count) / np.float64(count - 1), momentum)
+        update_running(running_mean, mean, momentum)
+        update_running(running_var, var, momentum, count / (count - 1) if count > 1 else float("nan"))
     return out, mean, var
 
 
@@ -225,8 +234,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     if eps is None:
         eps = float(np.finfo(x.dtype).eps)
     axes = tuple(range(x.ndim - len(shape), x.ndim))
-    power = prims.square(x) if x.dtype.kind != "c" else x * prims.conj(x)
-    made = x * prims.rsqrt(prims.mean(power, axes=axes, keepdims=True) + eps)
+    made = x * prims.rsqrt(prims.mean(prims.square(x), axes=axes, keepdims=True) + eps)
     if weight is not None:
         made = prims.mul(*promote(made, weight))
     return to(made, dtype_of(input))
@@ -356,7 +364,8 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     wide = prims.pad(power, before=(0, 0, before, 0), after=(0, 0, after, 0), value=0)
     mean = prims.avg_pool(wide, kernel=(size, 1), stride=(1, 1), padding=(0, 0), out=(c, power.shape[3]), count_padding=True,
                           divisor=0)
-    scale = shaped(mean, input.shape) * alpha + k
+    scale = floating(shaped(mean, input.shape)) * alpha + k
+    input = floating(input)
     return input / prims.pow(scale, value_of(np.asarray(beta, input.dtype)))
 
 
