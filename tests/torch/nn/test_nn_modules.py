@@ -87,3 +87,12 @@ def test_skip_init_draws_nothing():
     module = nn.utils.skip_init(nn.Conv2d, 3, 4, 2)
     assert torch.equal(torch.rand(3), expected)
     assert module.weight.shape == (4, 3, 2, 2)
+
+
+def test_several_processes_are_refused_on_construction_only():
+    from torch.nn.parallel import DistributedDataParallel
+
+    with pytest.raises(NotImplementedError, match="DistributedDataParallel"):
+        DistributedDataParallel(nn.Linear(1, 1))
+    with pytest.raises(NotImplementedError, match="DataParallel"):
+        nn.DataParallel(nn.Linear(1, 1), device_ids=[0, 1])
