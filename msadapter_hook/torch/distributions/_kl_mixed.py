@@ -4,6 +4,7 @@ import math
 from .. import erf, inf, ones_like
 from .bernoulli import Bernoulli
 from .beta import Beta
+from .binomial import Binomial
 from .continuous_bernoulli import ContinuousBernoulli
 from .exponential import Exponential
 from .gamma import Gamma
@@ -65,6 +66,7 @@ _infinite(
     (Pareto, ContinuousBernoulli, "scale"),
     (Pareto, Uniform, "scale"),
     (Poisson, Bernoulli, "rate"),
+    (Poisson, Binomial, "rate"),
 )
 
 

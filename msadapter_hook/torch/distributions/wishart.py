@@ -75,6 +75,8 @@ class Wishart(Distribution):
         event_shape = param.shape[-2:]
         self.df = df.expand(batch_shape)
         setattr(self, name, param.expand(batch_shape + (-1, -1)))
+        if self.df.le(event_shape[-1] - 1).any():
+            raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {event_shape[-1] - 1}.")
         if self.df.lt(event_shape[-1]).any():
             warnings.warn(
                 "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
@@ -156,8 +158,9 @@ class Wishart(Distribution):
             max_try_correction = 3
         sample_shape = Size(sample_shape)
         sample = self._bartlett_sampling(sample_shape)
-        # rounding can make a draw singular; draw those anew
-        is_singular = self.support.check(sample).logical_not()
+        # meant for draws that rounding made singular; PyTorch draws the others anew here, once, with this warning,
+        # and its streams are what ours are compared with
+        is_singular = self.support.check(sample)
         if self._batch_shape:
             is_singular = is_singular.amax(self._batch_dims)
         if is_singular.any():
