@@ -133,7 +133,7 @@ class Backward:
 
     def _joins(self, node):
         return (node.replayable and not node.freed and not self.create_graph and node.hooks is None and node.prehooks is None
-                and not anomaly.check)
+                and not anomaly.check and not state.levels)
 
     def _observed(self, v):
         if v.node.taps is not None and v.index in v.node.taps:

@@ -65,7 +65,7 @@ class Primitive:
             and (self.guard is None or self.guard(*inputs, **attributes))
         )
         key = None
-        if self.static and (pending or requires and on_mindspore) and late.state.enabled:
+        if self.static and (pending or requires and on_mindspore) and late.state.enabled and not state.levels:
             key = (self, on_mindspore, tuple(attributes.items()), tuple([(v.shape, v.dtype) for v in inputs]))
             try:
                 specs = late.SPECS.get(key)
@@ -87,6 +87,9 @@ class Primitive:
             node.bind(values)
         if key is not None:
             late.remember(key, tuple([(v.shape, v.dtype) for v in values]))
+        if state.levels and self.differentiable:
+            for depth, level in enumerate(state.levels):
+                level.follow(depth, self, inputs, attributes, values)
         return values[0] if self.outputs == 1 else tuple(values)
 
     def _note(self, inputs, attributes, on_mindspore, requires, specs):

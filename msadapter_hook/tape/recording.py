@@ -6,6 +6,7 @@ import threading
 class _State(threading.local):
     enabled = True
     inference = False
+    levels = ()  # of forward mode, the outermost first: each gives the results of primitives their tangents
 
 
 state = _State()

@@ -7,6 +7,8 @@ import numpy as np
 
 from msadapter_hook import backend
 
+from .recording import state
+
 _sequence = itertools.count(1)
 
 SECOND_TIME = (
@@ -85,11 +87,17 @@ class Value:
             return self
         if self._numpy is None and self._array is None:
             return without_history(self)
-        return Value(self.shape, self.dtype, self.numpy)  # two inputs of a gradient never share a MindSpore tensor
+        made = Value(self.shape, self.dtype, self.numpy)  # two inputs of a gradient never share a MindSpore tensor
+        for level in state.levels:
+            level.copy(self, made)
+        return made
 
     def as_leaf(self, leaf) -> "Value":
         """The same data as a leaf that requires grad."""
-        return Value(self.shape, self.dtype, self.numpy, requires_grad=True, leaf=leaf)
+        made = Value(self.shape, self.dtype, self.numpy, requires_grad=True, leaf=leaf)
+        for level in state.levels:
+            level.copy(self, made)
+        return made
 
     def __repr__(self):
         made = self.node.primitive.name if self.node is not None else "data"
@@ -148,14 +156,28 @@ class Node:
             if self.freed:
                 shape, dtype = self.specs[index]
                 return Value(shape, dtype, node=self, index=index, requires_grad=True)
-            again = self.primitive.compute(self.inputs, self.attributes, self.replayable)
+            again = self._again()
             shape, dtype = self.specs[index]
             found = Value(shape, dtype, node=self, index=index, requires_grad=True)
-            found.fill(again[index])
+            found.fill(again[index].numpy if type(again[index]) is Value else again[index])
+            if state.levels:
+                for level in state.levels:
+                    level.copy(again[index], found)
             refs = list(self.outputs)
             refs[index] = weakref.ref(found)
             self.outputs = tuple(refs)
         return found
+
+    def _again(self):
+        """The outputs' data, computed once more; as Values where forward mode wants their tangents."""
+        if not state.levels:
+            return self.primitive.compute(self.inputs, self.attributes, self.replayable)
+        before, state.enabled = state.enabled, False
+        try:
+            made = self.primitive(*self.inputs, **self.attributes)
+        finally:
+            state.enabled = before
+        return (made,) if type(made) is Value else made
 
 
 def compute_pending(value):

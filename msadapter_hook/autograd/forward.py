@@ -1,0 +1,98 @@
+"""Forward mode: levels that carry tangents along with Values, primitive by primitive.
+
+A level maps Values to their tangents, which are Values themselves. The product of a primitive's Jacobian with tangents is
+the transpose of its vjp, and the vjp is linear in its cotangent: so it is found by differentiating the vjp with respect to a
+cotangent that does not matter. Primitives that are linear, or linear in each input, are applied to the tangents instead.
+"""
+
+import weakref
+
+import numpy as np
+
+from msadapter_hook import prims
+from msadapter_hook.tape import value_of
+from msadapter_hook.tape.recording import state
+from msadapter_hook.tensor.leaf import Leaf
+
+from .engine import Backward, key_of
+
+#: Primitives that are linear in all their floating inputs together.
+LINEAR = frozenset(["reshape", "transpose", "broadcast_to", "sum_to", "strided_slice", "neg", "add", "sub", "real", "imag", "conj",
+                    "make_complex", "flip", "concat", "stack", "cast", "slice_scatter", "graft"])
+#: Primitives that are linear in each of two inputs.
+BILINEAR = frozenset(["mul", "matmul"])
+
+
+class Level:
+    """One differentiation in forward mode."""
+
+    def __init__(self):
+        self.tangents = weakref.WeakKeyDictionary()
+        self.alive = True
+
+    def copy(self, source, made):
+        """`made` holds the same data as `source`: it has the same tangent."""
+        found = self.tangents.get(source)
+        if found is not None:
+            self.tangents[made] = found
+
+    def tangent(self, value):
+        return self.tangents.get(value)
+
+    def follow(self, depth, primitive, inputs, attributes, outputs):
+        """Give the outputs of a call the tangents that follow from those of its inputs. What is computed here is seen by the
+        levels outside of this one only."""
+        known = [self.tangents.get(v) for v in inputs]
+        if not any(t is not None for t in known):
+            return
+        levels, state.levels = state.levels, state.levels[:depth]
+        try:
+            found = pushed(primitive, inputs, attributes, outputs, known)
+        finally:
+            state.levels = levels
+        for v, t in zip(outputs, found):
+            if t is not None and v.dtype.kind in "fcV":
+                self.tangents[v] = t
+
+
+class _Call:
+    """What a vjp needs to know of a call, without its being recorded."""
+
+    operator = None
+
+    def __init__(self, inputs, attributes, outputs):
+        self.inputs, self.attributes, self.outputs = inputs, attributes, outputs
+
+    def output(self, index):
+        return self.outputs[index]
+
+
+def pushed(primitive, inputs, attributes, outputs, tangents):
+    """The tangents of the outputs (None where there is none)."""
+    if primitive.name in LINEAR:
+        given = [t if t is not None else prims.zeros_like(v) for v, t in zip(inputs, tangents)]
+        return [primitive(*given, **attributes)]
+    if primitive.name in BILINEAR and len(inputs) == 2:
+        (a, b), (ta, tb) = inputs, tangents
+        left = primitive(ta, b, **attributes) if ta is not None else None
+        right = primitive(a, tb, **attributes) if tb is not None else None
+        return [left if right is None else right if left is None else prims.add(left, right)]
+    return transposed(primitive, inputs, attributes, outputs, tangents)
+
+
+def transposed(primitive, inputs, attributes, outputs, tangents):
+    """The tangents of the outputs by differentiating the vjp."""
+    recorded = state.enabled and any(v.requires_grad for v in (*inputs, *[t for t in tangents if t is not None]))
+    before, state.enabled = state.enabled, True
+    try:
+        cotangents = [value_of(np.zeros(o.shape, o.dtype)).as_leaf(Leaf(None)) if o.dtype.kind in "fcV" else None for o in outputs]
+        needs = [t is not None for t in tangents]
+        found = primitive.cotangents(_Call(inputs, attributes, outputs), cotangents, needs)
+        roots = [(c, t) for c, t in zip(found, tangents) if c is not None and t is not None and c.requires_grad]
+    finally:
+        state.enabled = before
+    keys = [key_of(c) if c is not None else None for c in cotangents]
+    if not roots:
+        return [None] * len(outputs)
+    result = Backward(roots, [k for k in keys if k is not None], accumulate=False, create_graph=recorded, retain_graph=True).run()
+    return [result.get(k) if k is not None else None for k in keys]
