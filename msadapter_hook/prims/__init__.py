@@ -9,5 +9,6 @@ from .movement import *  # noqa: F403
 from .normalization import *  # noqa: F403
 from .pointwise import *  # noqa: F403
 from .pooling import *  # noqa: F403
+from .recurrent import *  # noqa: F403
 from .reduction import *  # noqa: F403
 from .host import host_call  # noqa: F401
