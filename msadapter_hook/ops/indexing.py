@@ -234,7 +234,7 @@ def setitem(self, key, new):
     if key is False:
         return
     out, index = basic(self, key)
-    if index and isinstance(new, Tensor) and new._dtype is not self._dtype:
+    if index and isinstance(new, Tensor) and new._dtype is not self._dtype and not (new.numel() == 1 and _masks_only(key)):
         raise RuntimeError(f"Index put requires the source and destination dtypes match, got {self._dtype.scalar_name} for the "
                            f"destination and {new._dtype.scalar_name} for the source.")
     value = cast_value(value, self._dtype)
@@ -263,6 +263,12 @@ def setitem(self, key, new):
     if result.requires_grad:
         result.node.operator = "IndexPutBackward0"
     out._write(result)
+
+
+def _masks_only(key):
+    """Whether all index tensors are masks: such a write of one number is a masked fill, which casts."""
+    tensors = [_as_index(k) for k in _normalise(key) if isinstance(k, (Tensor, list, tuple, range, np.ndarray))]
+    return all(t._dtype in (dtypes.bool_, dtypes.uint8) for t in tensors)
 
 
 def _number(new, dtype):

@@ -12,6 +12,7 @@ from msadapter_hook.tensor.device import device as Device
 from . import arguments
 from .creation import from_data, like_geometry
 from .indexing import getitem, setitem
+from .views import flat_moves, whole_history
 from .registry import METHODS, OPERATORS, check_inplace, composite
 
 
@@ -265,18 +266,21 @@ def resize_(self, *size, memory_format=None):
     if size == tuple(self._size):
         return self
     storage = self._history.storage
-    need = self._offset + geometry.numel(size)
+    itemsize = storage.root.value.dtype.itemsize
+    need = -(-(self._offset + geometry.numel(size)) * self._dtype.itemsize // itemsize)
     if need > geometry.numel(storage.root.size):
         storage.grow(need)
     stride = geometry.contiguous_stride(size) if memory_format in (None, dtypes.contiguous_format) else (
         geometry.channels_last_stride(size))
-    root = storage.root
-    move = moves.AsStrided(size, stride, self._offset, root.size, root.stride)
-    self._history, self._moves = root, (move,)
-    root.views = True
+    version, history = self._history.version, storage.root
+    if version is not history.version:  # `.data` of something: the same memory, its own counter
+        history = whole_history(self._history)
+    steps, _, length = flat_moves(history, self._dtype)
+    self._history, self._moves = history, steps + (moves.AsStrided(size, stride, self._offset, (length,), (1,)),)
+    history.views = True
     self._size, self._stride = geometry.Size(size), stride
     self._value, self._generation = None, -1
-    root.version.count += 1
+    version.count += 1
     return self
 
 

@@ -349,6 +349,7 @@ def write_out(name, out, result):
                 f"required output shape {list(result._size)}. This behavior is deprecated, and in a future PyTorch release "
                 "outputs will not be resized unless they have zero elements.", UserWarning, stacklevel=4)
         out.resize_(result._size)
+        out._history.version.count -= 1  # counts as one write with what follows
     out._write(value)
 
 
@@ -470,7 +471,7 @@ def _binder(schema):
         body.append(f"{pad}try: {label} = c{i}({label})\n"
                     f"{pad}except (TypeError, AttributeError, ValueError): raise Mismatch(p{i}, {label}, {i}) from None\n")
     operands = [i for i, p in enumerate(parameters) if p.kind == "Operand" and p.default is MISSING]
-    if operands and operands[0] == 0 and not any(p.kind == "Tensor" and not p.optional for p in parameters):
+    if operands and operands[0] == 0 and parameters[0].name in ("self", "x", "elements") and not any(p.kind == "Tensor" and not p.optional for p in parameters):
         labels = ["input" if parameters[i].name == "self" else parameters[i].name for i in operands]
         test = " or ".join(f"isinstance({n}, Tensor)" for n in labels)
         body.append(f"    if not ({test}): raise Mismatch(p0, {labels[0]}, 0)\n")

@@ -4,6 +4,8 @@ from msadapter_hook.tensor import Tensor, dtypes, geometry
 from msadapter_hook.tensor import view as moves
 from msadapter_hook.tensor.geometry import contiguous_stride, wrap_dim, wrap_dims
 
+from msadapter_hook.tape.recording import state
+
 from .registry import composite, view
 
 METHOD = "method"
@@ -235,26 +237,60 @@ def as_strided(self, size, stride, storage_offset=None):
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
     history = self._history
-    base_size, base_stride, start = history.size, history.stride, history.offset
-    total = geometry.numel(base_size)
+    steps, start, total = flat_moves(history, self._dtype)
     last = offset + sum((n - 1) * s for n, s in zip(size, stride)) if 0 not in size else offset - 1
-    if last >= start + total or (offset < start and 0 not in size):
-        bytes_needed = (last + 1) * self._dtype.itemsize
-        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "
-                           f"{self._dtype.itemsize} requiring a storage size of {bytes_needed} are out of bounds for storage of "
-                           f"size {(start + total) * self._dtype.itemsize}")
-    if any(isinstance(m, (moves.Bits, moves.Part, moves.AsReal, moves.AsComplex)) for m in self._moves):
-        raise NotImplementedError("as_strided of a view under another dtype; take .contiguous() first")
+    if steps is None or 0 not in size and (offset < start or last >= start + total):
+        if history.parent is not None and not history.value.requires_grad:  # seen from the whole storage there may be room
+            history = whole_history(history)
+            steps, start, total = flat_moves(history, self._dtype)
+    if steps is None:
+        raise NotImplementedError("as_strided of a detached window with gaps that requires grad; take .contiguous() first")
+    if 0 not in size and (offset < start or last >= start + total):
+        itemsize = self._dtype.itemsize
+        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {itemsize} "
+                           f"requiring a storage size of {(last + 1) * itemsize} are out of bounds for storage of size "
+                           f"{(start + total) * itemsize}")
     history.views = True
-    if not geometry.is_dense(base_size, base_stride) or (
-            history.parent is not None and base_stride != contiguous_stride(base_size)):
-        raise NotImplementedError("as_strided of a detached window with gaps; take .contiguous() first")
-    from msadapter_hook.tape.recording import state
-
-    move = moves.AsStrided(size, stride, offset - start, base_size, base_stride)
     if not state.enabled and history.value.requires_grad:
-        history = type(self)._window(history, (), base_size, base_stride, start, self._dtype)._alias_history(True)
-    return Tensor._window(history, (move,), size, stride, offset, self._dtype)
+        history = type(self)._window(history, (), history.size, history.stride, history.offset, self._dtype)._alias_history(True)
+    steps += (moves.AsStrided(size, stride, offset - start, (total,), (1,)),)
+    steps += tuple([m for m in self._moves if isinstance(m, (moves.Conjugate, moves.Negative))])
+    made = Tensor._window(history, steps, size, stride, offset, self._dtype)
+    made._base = self._base if self._base is not None else self
+    return made
+
+
+def whole_history(history):
+    """A history with the version counter of `history` over all of its storage; without gradients."""
+    root = history.storage.root
+    window = Tensor._window(root, (), root.size, root.stride, 0, None)
+    whole = window._alias_history(share_version=False)
+    whole.version = history.version
+    return whole
+
+
+def flat_moves(history, dtype):
+    """The moves that show the memory under a history as a vector of `dtype`, its offset in the storage and its length.
+
+    None in place of the moves where the memory has gaps.
+    """
+    size, stride = history.size, history.stride
+    if not geometry.is_dense(size, stride) or geometry.overlaps(size, stride):
+        return None, 0, 0
+    order, total = geometry.memory_order(size, stride), geometry.numel(size)
+    steps = () if order == tuple(range(len(order))) else (moves.Permute(order),)
+    if len(size) != 1:
+        steps += (moves.Reshape((total,), "as_strided"),)
+    have, want, start = history.value.dtype, dtype.numpy, history.offset
+    if have == want:
+        return steps, start, total
+    if have.kind == "c" and want.kind == "f" and have.itemsize == 2 * want.itemsize:
+        return steps + (moves.AsReal(), moves.Reshape((2 * total,))), 2 * start, 2 * total
+    if have.kind == "f" and want.kind == "c" and want.itemsize == 2 * have.itemsize and total % 2 == start % 2 == 0:
+        return steps + (moves.Reshape((total // 2, 2)), moves.AsComplex()), start // 2, total // 2
+    if total * have.itemsize % want.itemsize or start * have.itemsize % want.itemsize:
+        return None, 0, 0
+    return steps + (moves.Bits(want),), start * have.itemsize // want.itemsize, total * have.itemsize // want.itemsize
 
 
 @view("diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor")
@@ -352,8 +388,6 @@ def become(self, other):
 
 
 def check_inplace_geometry(self):
-    from msadapter_hook.tape.recording import state
-
     if state.enabled and self._leaf is not None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
 
