@@ -98,7 +98,8 @@ def _max_guard(x, *, kernel, stride, padding, dilation, out):
         return False
     if any((o - 1) * s + k > n + 2 * p for n, k, s, p, o in zip(x.shape[2:], kernel, stride, padding, out)):
         return False
-    return bool(np.isfinite(np.add.reduce(x.numpy, None)))  # its kernel loses NaN and minus infinity
+    # its kernel loses NaN and minus infinity; a value that is not computed yet cannot be asked
+    return x.pending or bool(np.isfinite(np.add.reduce(x.numpy, None)))
 
 
 max_pool = Primitive("max_pool", host=_max_pool, mindspore=_mindspore_max_pool, guard=_max_guard, vjp=[_max_pool_vjp],

@@ -13,7 +13,7 @@ from . import geometry, view
 from .device import cpu
 from .geometry import Size, contiguous_stride
 from .leaf import Leaf
-from .storage import History, Storage, UntypedStorage, write_through
+from .storage import History, UntypedStorage, new_storage, write_through
 
 DTYPE_OF = {t.numpy: t for t in dtypes.ALL if t is not dtypes.complex32}
 
@@ -32,8 +32,7 @@ class TensorBase:
         self = object.__new__(cls)
         shape = value.shape
         stride = stride or contiguous_stride(shape)
-        storage = Storage(value, shape, stride, device)
-        self._history = storage.root
+        self._history = new_storage(value, shape, stride, device)
         self._size = Size(shape)
         self._stride = stride
         self._offset = 0
@@ -364,7 +363,7 @@ class TensorBase:
         return len(self._size) == rank and geometry.is_channels_last(self._size, self._stride)
 
     def untyped_storage(self):
-        return UntypedStorage(_storage=self._history.storage)
+        return UntypedStorage(_history=self._history)
 
     def data_ptr(self):
         """The address of the first element; from now on the memory stays in place. Source: PyTorch, Tensor.data_ptr."""
@@ -442,11 +441,11 @@ def share_array(array: np.ndarray) -> Tensor:
     stride = tuple([s // array.itemsize for s in array.strides])
     length = 1 + sum((n - 1) * s for n, s in zip(array.shape, stride)) if array.size else 0
     flat = np.lib.stride_tricks.as_strided(array, (length,), (array.itemsize,))
-    storage = Storage(value_of(flat), (length,), (1,))
-    storage.buffer = flat
+    root = new_storage(value_of(flat), (length,), (1,))
+    root.storage.buffer = flat
     move = view.AsStrided(array.shape, stride, 0, (length,), (1,))
-    storage.root.views = True
-    return Tensor._window(storage.root, (move,), array.shape, stride, 0, dtype)
+    root.views = True
+    return Tensor._window(root, (move,), array.shape, stride, 0, dtype)
 
 
 def from_storage(storage: UntypedStorage, dtype, size, stride, offset=0, requires_grad=False) -> Tensor:

@@ -5,7 +5,7 @@ any of them is a recorded operation, so gradients follow. `detach()`, `.data` an
 of their own over the same data: a write through one history reaches the others as data, not as gradient.
 """
 
-import itertools
+import weakref
 
 import numpy as np
 
@@ -15,8 +15,6 @@ from msadapter_hook.tape.recording import state
 
 from . import geometry, view
 from .geometry import numel
-
-_identity = itertools.count(1)
 
 
 class Version:
@@ -36,15 +34,23 @@ class Storage:
     once it has been handed out or taken in; from then on writes land in that very memory.
     """
 
-    __slots__ = ("root", "generation", "raw", "buffer", "identity", "device", "__weakref__")
+    __slots__ = ("_root", "generation", "raw", "buffer", "device", "__weakref__")
 
-    def __init__(self, value: Value, size, stride, device=None):
+    def __init__(self, device=None):
         self.generation = 0
         self.raw = None
         self.buffer = None
-        self.identity = 0
         self.device = device
-        self.root = History(self, value, size, stride)
+        self._root = None
+
+    @property
+    def root(self):
+        """The history in whose coordinates the data are kept. Held weakly (it holds the storage): the tensors hold it."""
+        return self._root()
+
+    @root.setter
+    def root(self, history):
+        self._root = weakref.ref(history)
 
     def data(self) -> Value:
         """The current data without history, in root coordinates."""
@@ -104,10 +110,19 @@ class Storage:
             self.raw = data
 
 
+def new_storage(value: Value, size, stride, device=None) -> "History":
+    """The root history of a new storage with `value` as its data."""
+    storage = Storage(device)
+    history = History(storage, value, size, stride)
+    storage._root = weakref.ref(history)
+    return history
+
+
 class History:
     """One line of values over a storage: the value at `synced`, and the moves that lead here from the parent history."""
 
-    __slots__ = ("storage", "value", "synced", "size", "stride", "offset", "parent", "moves", "version", "views")
+    __slots__ = ("storage", "value", "synced", "size", "stride", "offset", "parent", "moves", "version", "views",
+                 "__weakref__")
 
     def __init__(self, storage, value, size, stride, offset=0, parent=None, moves=(), version=None):
         self.storage = storage
@@ -207,18 +222,19 @@ class UntypedStorage:
 
     __module__ = "torch.storage"
 
-    def __init__(self, size=0, *, device=None, _storage=None):
-        if _storage is None:
+    def __init__(self, size=0, *, device=None, _history=None):
+        if _history is None:
             flat = value_of(np.zeros(int(size), np.uint8))
-            _storage = Storage(flat, (flat.size,), (1,))
-        self._storage = _storage
+            _history = new_storage(flat, (flat.size,), (1,))
+        self._history = _history
+        self._storage = _history.storage
 
     @classmethod
     def from_numpy_bytes(cls, data: np.ndarray) -> "UntypedStorage":
         """A storage over the memory of a flat uint8 array."""
-        storage = Storage(value_of(data), (data.size,), (1,))
-        storage.buffer = data
-        return cls(_storage=storage)
+        history = new_storage(value_of(data), (data.size,), (1,))
+        history.storage.buffer = data
+        return cls(_history=history)
 
     def numpy_bytes(self) -> np.ndarray:
         flat = self._storage.export()
