@@ -290,13 +290,15 @@ CALLS = {
 
 
 def force(result):
-    """Make sure that the values are there: an adapter may compute late. Sharing with NumPy costs next to nothing."""
+    """Make sure that the values are there: an adapter may compute late. Sharing with NumPy costs next to nothing.
+    A view is left alone: it has no values of its own, and reading it would time a copy."""
     while isinstance(result, (tuple, list)) and result:
         result = result[0]
-    if hasattr(result, "numpy") and str(result.dtype) != "torch.bfloat16":
-        result.detach().numpy()
-    elif hasattr(result, "view"):
-        result[..., :1].float().numpy()
+    if not hasattr(result, "numpy") or result._base is not None:
+        return
+    if str(result.dtype) == "torch.bfloat16":  # NumPy has no such type
+        result = result[..., :1].float()
+    result.detach().numpy()
 
 
 def microseconds(call):
