@@ -3,6 +3,8 @@ import math
 import numbers
 import warnings
 
+from msadapter_hook.ops import recurrent
+
 from ... import cat, empty, stack, zeros
 from .. import functional as F
 from .. import init
@@ -47,8 +49,6 @@ def _layer(mode, x, states, weights):
     if w_hr is not None:
         out, h, c = _projected_lstm_layer(x, *states, w_ih, w_hh, b_ih, b_hh, w_hr)
         return out, (h, c)
-    from msadapter_hook.ops import recurrent
-
     if mode == "LSTM":
         out, h, c = recurrent.lstm_layer(x, *states, w_ih, w_hh, b_ih, b_hh)
         return out, (h, c)
