@@ -5,13 +5,13 @@ import warnings
 import numpy as np
 
 from msadapter_hook import prims
-from msadapter_hook.tape import Value, constant
+from msadapter_hook.tape import Value
 from msadapter_hook.tensor.generator import default_generator
 from msadapter_hook.tensor.geometry import wrap_dim
 
 from .promotion import dtype_of, is_complex, is_integral, to
 from .refusals import require_floating, require_kinds
-from .registry import OPERATORS, Operator, _inplace, _Plain, call, composite, operator
+from .registry import METHODS, OPERATORS, Operator, _inplace, _Plain, call, composite, operator
 
 F = "nn.functional"
 _UPDATING = {}  # name -> f(tensor, *arguments) that writes to the tensor: what `inplace=True` calls
@@ -62,14 +62,7 @@ def relu(input, inplace=False):
     return input.relu_() if inplace else call("relu", input)
 
 
-def _strict_range(g, out, a, *, low, high):
-    inside = prims.logical_and(a > low, a < high)
-    return prims.where(inside, g, constant(0, g.dtype))
-
-
-_hardtanh = prims.host_call(  # unlike clamp, no gradient at the limits
-    "hardtanh", lambda a, *, low, high: np.minimum(np.maximum(a, np.asarray(low).astype(a.dtype)), np.asarray(high).astype(a.dtype)),
-    vjp=[_strict_range], uses_output=False)
+OPERATORS[f"{F}.relu_"] = _Plain(f"{F}.relu_", METHODS["relu_"])
 
 
 @activation("hardtanh(Tensor self, Scalar min_val=-1.0, Scalar max_val=1.0) -> Tensor")
@@ -85,7 +78,7 @@ def hardtanh(self, min_val=-1.0, max_val=1.0):
         if self.dtype.kind == "u" and min_val < 0:
             raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
         min_val, max_val = int(min_val), int(max_val)
-    return _hardtanh(self, low=min_val, high=max_val)
+    return prims.hardtanh(self, low=min_val, high=max_val)
 
 
 @activation("relu6(Tensor self) -> Tensor", underscore=False, grad_name="HardtanhBackward0")
@@ -287,7 +280,7 @@ def _for_softmax(self, dtype, kernel):
 
 
 @operator("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", forms="function method out", saves="result",
-          aliases=("special.softmax",))
+          aliases=("special.softmax",), layout="contiguous")
 def softmax(self, dim, dtype=None):
     """exp(x) over its sum along `dim`; shape as the input. Source: PyTorch, torch.softmax."""
     value = _for_softmax(self, dtype, "softmax_lastdim_kernel_impl" if dim in (-1, self.ndim - 1) else "softmax_kernel_impl")
@@ -296,7 +289,7 @@ def softmax(self, dim, dtype=None):
 
 
 @operator("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", forms="function method out", saves="result",
-          aliases=("special.log_softmax",))
+          aliases=("special.log_softmax",), layout="contiguous")
 def log_softmax(self, dim, dtype=None):
     """Logarithm of the softmax along `dim`; shape as the input. Source: PyTorch, torch.log_softmax."""
     value = _for_softmax(self, dtype, "log_softmax_lastdim_kernel_impl" if dim in (-1, self.ndim - 1) else

@@ -132,7 +132,7 @@ def _result(t, array, name):
     value = drawn(t.value, value_of(array))
     if value.requires_grad:
         value.node.operator = name
-    return Tensor._make(value, stride=like_geometry(t, None))
+    return Tensor._make(value)
 
 
 def _normal_bounds(std):
@@ -195,8 +195,7 @@ def bernoulli(self, *rest):
     *p, generator = rest
     g = _stream(generator)
     if p:
-        stride = like_geometry(self, None) or geometry.contiguous_stride(self._size)
-        array = _in_memory_order(lambda n, _: streams.bernoulli_p(g, n, p[0]), self._size, stride)
+        array = streams.bernoulli_p(g, self.numel(), p[0]).reshape(self._size)
     else:
         array = streams.bernoulli_t(g, detached(self).numpy)
     return _result(self, array.astype(self._dtype.numpy), "BernoulliBackward0")

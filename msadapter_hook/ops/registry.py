@@ -28,7 +28,8 @@ _ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "
 class Overload:
     """One schema and its body, with the generated functions that bind arguments and run it."""
 
-    def __init__(self, schema, body, kind, saves, grad_name):
+    def __init__(self, schema, body, kind, saves, grad_name, layout):
+        self.layout = layout
         self.schema = schema
         self.body = body
         self.kind = kind
@@ -74,11 +75,30 @@ class Overload:
             if node is not None:
                 if node.operator is None:
                     node.operator = self.grad_name
-                made = Tensor._make(self._private(value, bound))
+                made = Tensor._make(self._private(value, bound), None, self._stride(value, bound))
                 if self.saves and node.saved is None:
                     node.saved = self.saved(bound, made)
                 return made
-        return Tensor._make(self._private(value, bound))
+        return Tensor._make(self._private(value, bound), None, self._stride(value, bound))
+
+    def _stride(self, value, bound):
+        """The strides of a result, None where it is contiguous: see `layout` of `operator`."""
+        if self.layout is None:
+            return None
+        for i in self.tensors:
+            t = bound[i]
+            if isinstance(t, Tensor) and t._stride != geometry.standard_stride(t._size):
+                break
+        else:
+            return None
+        operands = [(t._size, t._stride) for t in [bound[i] for i in self.tensors] if isinstance(t, Tensor)]
+        if self.layout == "self":
+            operands = operands[:1]
+        if all(not size for size, _ in operands) or any(len(size) > len(value.shape) for size, _ in operands):
+            return None
+        if geometry.broadcast_shapes(*[size for size, _ in operands]) != value.shape:
+            return None
+        return geometry.elementwise_stride(value.shape, operands)
 
     def _private(self, value, bound):
         """`value` with memory of its own where an argument's memory is visible from outside."""
@@ -214,18 +234,25 @@ def _override(function, bound, overload, args, kwargs):
 
 
 # ------------------------------------------------------------------------------------------------ declaring
+ELEMENTWISE_FAMILIES = frozenset(["pointwise", "comparison", "bitwise", "complex", "activation", "special"])
+
+
 def operator(schema, *, forms="function method", namespace="", saves=None, grad_name=None, kind="kernel", aliases=(),
-             path=None):
+             path=None, layout=None):
     """Declare a kernel: its body gets Values for Tensors and gives Values.
 
     `forms`: which of function, method, inplace, out exist. `saves`: the tensors that PyTorch keeps for the gradient,
     e.g. "self", "result", or "self:other" (kept where `other` requires grad): writing to them before backward is an error.
+    `layout`: "elementwise" (the result lies in memory as the operands do; the default in the families of such operators),
+    "self" (as the first tensor) or "contiguous".
     `aliases`: further public names. `path`: how the report calls it (primitive, composition, host).
     """
 
     def declare(body):
         parsed = parse(schema, namespace)
-        overload = Overload(parsed, body, kind, saves, grad_name)
+        family = body.__module__.rpartition(".")[2]
+        chosen = layout or ("elementwise" if family in ELEMENTWISE_FAMILIES and kind == "kernel" else "contiguous")
+        overload = Overload(parsed, body, kind, saves, grad_name, None if chosen == "contiguous" else chosen)
         for name in (parsed.name, *aliases):
             _register(name, overload, forms.split())
             if path:
@@ -266,7 +293,7 @@ def _register(name, overload, forms):
 _FUNCTION_INPLACE = frozenset(
     "abs absolute acos acosh addmv alpha_dropout arccos arccosh arcsin arcsinh arctan arctanh as_strided asin asinh atan atanh "
     "celu ceil clamp clamp_max clamp_min clip conj_physical cos cosh deg2rad detach dropout elu erf erfc exp exp2 expm1 "
-    "feature_alpha_dropout feature_dropout fill fix floor frac hardtanh i0 index_put ldexp leaky_relu log log10 log1p log2 logit "
+    "feature_alpha_dropout feature_dropout fill fix floor frac gcd hardtanh i0 index_put lcm ldexp leaky_relu log log10 log1p log2 logit "
     "nan_to_num neg negative polar rad2deg reciprocal relu renorm resize_as round rrelu rsqrt selu sgn sigmoid sin sinc sinh "
     "sqrt square squeeze t tan tanh threshold trunc unsqueeze xlogy zero".split())
 

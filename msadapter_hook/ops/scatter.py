@@ -7,6 +7,7 @@ from msadapter_hook.tape import constant, value_of
 from msadapter_hook.tensor import Tensor, cast_value, detached, dtypes, from_array, from_value, geometry
 from msadapter_hook.tensor.geometry import wrap_dim
 
+from .creation import like_geometry
 from .indexing import get_index, index_arrays, result_shape
 from .promotion import dtype_of, is_integral
 from .views import many
@@ -403,8 +404,10 @@ def index_copy(self, dim, index, source):
     return _on_vectors(self, source, lambda a, s: prims.index_put(a, s, index, axes=(d,), accumulate=False))
 
 
-@operator("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", forms=ALL, saves="index")
-@operator("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", forms=ALL, saves="index")
+@operator("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", forms=ALL, saves="index",
+          layout="self")
+@operator("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", forms=ALL, saves="index",
+          layout="self")
 def index_fill(self, dim, index, value):
     """One number at positions along `dim`. Source: PyTorch, Tensor.index_fill_."""
     d = wrap_dim(dim, self.ndim)
@@ -456,7 +459,7 @@ def index_reduce(self, dim, index, source, reduce, include_self=True):
 @composite("index_put(Tensor self, OptionalTensor[] indices, Tensor values, bool accumulate=False) -> Tensor")
 def index_put(self, indices, values, accumulate=False):
     """A copy with `values` at index tensors. Source: PyTorch, torch.index_put."""
-    return Tensor._make(_put_at(self, indices, values, accumulate), self._dtype)
+    return Tensor._make(_put_at(self, indices, values, accumulate), self._dtype, like_geometry(self, None))
 
 
 def _put_at(self, indices, values, accumulate):

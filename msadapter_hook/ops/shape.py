@@ -9,6 +9,7 @@ from msadapter_hook.tensor import Tensor, detached, dtypes, from_array, geometry
 from msadapter_hook.tensor import view as moves
 from msadapter_hook.tensor.geometry import wrap_dim, wrap_dims
 
+from .creation import like_geometry
 from .registry import METHODS, OPERATORS, call, composite, operator, plain, view
 from .views import become
 
@@ -234,14 +235,14 @@ def roll(self, shifts, dims=()):
     return rolled(self, shifts=tuple(shifts), axes=axes)
 
 
-@operator("flip(Tensor self, int[] dims) -> Tensor")
+@operator("flip(Tensor self, int[] dims) -> Tensor", layout="self")
 def flip(self, dims):
     """The order along dimensions reversed; a copy. Source: PyTorch, torch.flip."""
     axes = wrap_dims(dims, self.ndim)
     return prims.flip(self, axes=axes) if axes and self.ndim else copied(self)
 
 
-@operator("fliplr(Tensor self) -> Tensor")
+@operator("fliplr(Tensor self) -> Tensor", layout="self")
 def fliplr(self):
     """Reversed along the second dimension. Source: PyTorch, torch.fliplr."""
     if self.ndim < 2:
@@ -249,7 +250,7 @@ def fliplr(self):
     return prims.flip(self, axes=(1,))
 
 
-@operator("flipud(Tensor self) -> Tensor")
+@operator("flipud(Tensor self) -> Tensor", layout="self")
 def flipud(self):
     """Reversed along the first dimension. Source: PyTorch, torch.flipud."""
     if self.ndim < 1:
@@ -344,13 +345,13 @@ def linalg_diagonal_of(A, offset=0, dim1=-2, dim2=-1):
 # ------------------------------------------------------------------------------------------------ windows written into copies
 def _scattered(self, window, src, name):
     """A copy of `self` with `src` written to the window that a view names."""
-    base = self.clone(memory_format=dtypes.contiguous_format)
+    base = self.clone()
     target = window(base)
     if target._size != src._size:
         raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(src._size)}, slice size = "
                            f"{list(target._size)}")
     target.copy_(src)
-    return Tensor._make(base.value, self._dtype)
+    return Tensor._make(base.value, self._dtype, like_geometry(self, None))
 
 
 @composite("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor")
@@ -364,7 +365,7 @@ def diagonal_scatter(self, src, offset=0, dim1=0, dim2=1):
     value = moves.diagonal_scatter(self.value, src.to(self._dtype).value, offset=offset, axis1=a, axis2=b)
     if value.requires_grad:
         value.node.operator = "DiagonalScatterBackward0"
-    return Tensor._make(value, self._dtype)
+    return Tensor._make(value, self._dtype, like_geometry(self, None))
 
 
 @composite("select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor")

@@ -1,5 +1,7 @@
 """Sizes, strides and offsets: what a view is, in numbers. Counts are in elements; nothing here touches data."""
 
+from functools import lru_cache
+
 
 class Size(tuple):
     """The size of a tensor; a tuple that prints as `torch.Size([2, 3])`. Source: PyTorch, torch.Size."""
@@ -125,6 +127,54 @@ def permuted_stride(size, order) -> tuple:
         stride[d] = n
         n *= max(size[d], 1)
     return tuple(stride)
+
+
+standard_stride = lru_cache(maxsize=4096)(contiguous_stride)  # of a tuple; kept, for the many tests "is it contiguous"
+
+
+def _sorted_dims(ndim, compare) -> list:
+    """The dimensions from fastest to slowest. `compare(a, b)`: above 0 where `a` is slower than `b`, below where faster,
+    0 where it cannot be told: then their order stays, as in PyTorch's iterators."""
+    order = list(range(ndim))[::-1]
+    for i in range(1, ndim):
+        at = i
+        for j in range(i - 1, -1, -1):
+            found = compare(order[j], order[at])
+            if found > 0:
+                order[j], order[at] = order[at], order[j]
+                at = j
+            elif found < 0:
+                break
+    return order
+
+
+def elementwise_stride(shape, operands) -> tuple:
+    """Strides of the result of an elementwise operation: dense, the dimensions in the order that the operands suggest.
+
+    `operands`: (size, stride) of each tensor, of which the first to tell two dimensions apart decides.
+    """
+    n = len(shape)
+    if all(size == shape for size, _ in operands):
+        if all(is_contiguous(size, stride) for size, stride in operands):
+            return standard_stride(tuple(shape))
+        first = operands[0][1]
+        if all(stride == first for _, stride in operands) and is_dense(shape, first) and not overlaps(shape, first):
+            return first
+    wide = []
+    for size, stride in operands:
+        lead = n - len(size)
+        wide.append((0,) * lead + tuple([0 if m == 1 and shape[d + lead] != 1 else s for d, (m, s) in enumerate(zip(size, stride))]))
+
+    def compare(a, b):
+        for stride in wide:
+            if stride[a] and stride[b]:
+                if stride[a] != stride[b]:
+                    return stride[a] - stride[b]
+                if shape[a] > shape[b]:
+                    return 1
+        return 0
+
+    return permuted_stride(shape, _sorted_dims(n, compare)[::-1])
 
 
 def overlaps(size, stride) -> bool:
