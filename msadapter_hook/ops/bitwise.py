@@ -4,7 +4,7 @@ import numpy as np
 
 from msadapter_hook import prims
 
-from .promotion import promote
+from .promotion import align
 from .refusals import not_implemented
 from .registry import METHODS, OPERATORS, operator
 
@@ -13,7 +13,7 @@ ALL = "function method inplace out"
 
 def _of_bits(name, primitive, kernel=None, boolean=True):
     def body(self, other):
-        a, b = promote(self, other)
+        a, b = align(self, other)
         if a.dtype.kind not in ("biu" if boolean else "iu"):
             raise not_implemented(f"{kernel or name}_cpu", a)
         return primitive(a, b)
@@ -56,7 +56,7 @@ def bitwise_not(self):
 
 def _of_integers(name, primitive):
     def body(self, other):
-        a, b = promote(self, other)
+        a, b = align(self, other)
         if a.dtype.kind not in "iu":
             raise not_implemented(f"{name}_cpu", a)
         return primitive(a, b)
@@ -66,7 +66,7 @@ def _of_integers(name, primitive):
 
 
 _of_integers("gcd", prims.gcd)
-_of_integers("lcm", prims.host_call("lcm", lambda a, b: np.lcm(a, b), differentiable=False))
+_of_integers("lcm", prims.lcm)
 
 
 def _public(name, target):
@@ -76,6 +76,7 @@ def _public(name, target):
 
 
 METHODS["__rdiv__"] = lambda self, other: METHODS["reciprocal"](self) * other
+METHODS["__div__"], METHODS["__idiv__"] = METHODS["div"], METHODS["div_"]
 
 for _python, _name in {"and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift",
                        "rshift": "bitwise_right_shift"}.items():

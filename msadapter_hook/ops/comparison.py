@@ -4,8 +4,9 @@ import numpy as np
 
 from msadapter_hook import prims
 from msadapter_hook.tape import Value, constant, value_of
+from msadapter_hook.tensor import Tensor, detached
 
-from .promotion import dtype_of, is_complex, is_integral, promote, to
+from .promotion import align, dtype_of, is_complex, is_integral, result_type, to
 from .refusals import not_implemented
 from .registry import composite, operator
 
@@ -126,14 +127,17 @@ def _close(self, other, rtol, atol, equal_nan):
         raise RuntimeError(f"rtol must be greater than or equal to zero, but got {rtol:g}")
     if atol < 0:
         raise RuntimeError(f"atol must be greater than or equal to zero, but got {atol:g}")
-    self, other = promote(self, other)
+    self, other = align(self, other)
     return _isclose_primitive(self, other, rtol=float(rtol), atol=float(atol), equal_nan=equal_nan)
 
 
-@operator("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor")
+@composite("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor")
 def isclose(self, other, rtol=1e-5, atol=1e-8, equal_nan=False):
     """Where |self - other| <= atol + rtol * |other|. Source: PyTorch, torch.isclose."""
-    return _close(self, other, rtol, atol, equal_nan)
+    made = Tensor._make(_close(detached(self), detached(other), rtol, atol, equal_nan))
+    # PyTorch gathers the result in place, which shows in the version counter.
+    made._history.version.count += bool(equal_nan and (self._dtype.is_floating_point or self._dtype.is_complex)) + bool(rtol or atol)
+    return made
 
 
 @operator("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool")
@@ -147,14 +151,14 @@ def equal(self, other):
     """Whether size and elements are the same; a Python bool. Source: PyTorch, torch.equal."""
     if self.shape != other.shape:
         return False
-    a, b = promote(self, other)
+    a, b = align(self, other)
     return bool((a.numpy == b.numpy).all())
 
 
 # ------------------------------------------------------------------------------------------------ the larger and the smaller of two
 def _of_two(name, primitive, alias=None, doc=""):
     def body(self, other):
-        a, b = promote(self, other)
+        a, b = align(self, other)
         if is_complex(a):
             raise RuntimeError(f"{name} not implemented for complex tensors.")
         return primitive(a, b)
@@ -190,10 +194,20 @@ def isin(elements, test_elements, assume_unique=False, invert=False):
 
 
 def _members(a, b):
-    from .promotion import result_type
-
     dtype = result_type(a, b)
     return to(a, dtype), to(b, dtype)
+
+
+@composite("result_type(Operand tensor1, Operand tensor2) -> ScalarType", forms="function")
+def result_dtype(tensor1, tensor2):
+    """The dtype of arithmetic with these operands. Source: PyTorch, torch.result_type."""
+    return result_type(*[detached(x) if isinstance(x, Tensor) else x for x in (tensor1, tensor2)])
+
+
+@composite("type_as(Tensor self, Tensor other) -> Tensor", forms="method")
+def type_as(self, other):
+    """The tensor in the dtype of `other`. Source: PyTorch, Tensor.type_as."""
+    return self.to(other._dtype)
 
 
 @composite("is_same_size(Tensor self, Tensor other) -> bool")

@@ -11,7 +11,17 @@ from msadapter_hook.tape import Value, constant
 from msadapter_hook.tensor import dtypes
 from msadapter_hook.tensor.geometry import broadcast_shapes
 
-from .promotion import dtype_of, floating, is_complex, is_floating, is_integral, promote, promote_floating, result_type, to
+from .promotion import (
+    align,
+    align_floating,
+    dtype_of,
+    floating,
+    is_complex,
+    is_floating,
+    is_integral,
+    result_type,
+    to,
+)
 from .refusals import not_implemented
 from .registry import OPERATORS, operator
 
@@ -38,7 +48,7 @@ def _scaled(other, alpha, dtype_operands):
 @operator("add.Tensor(Operand self, Operand other, *, Scalar alpha=1) -> Tensor", forms=ALL)
 def add(self, other, alpha=1):
     """Sum. Shapes broadcast; the dtype is the promoted one. Source: PyTorch, torch.add."""
-    a, b = promote(self, other)
+    a, b = align(self, other)
     return prims.add(a, _scaled(b, alpha, (self, other)))
 
 
@@ -53,14 +63,14 @@ def sub(self, other, alpha=1):
             if isinstance(x, Value):
                 raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
                                    "invert a mask, use the `~` or `logical_not()` operator instead.")
-    a, b = promote(self, other)
+    a, b = align(self, other)
     return prims.sub(a, _scaled(b, alpha, (self, other)))
 
 
 @operator("mul.Tensor(Operand self, Operand other) -> Tensor", forms=ALL, saves="self:other other:self", aliases=("multiply",))
 def mul(self, other):
     """Product. Source: PyTorch, torch.mul."""
-    return prims.mul(*promote(self, other))
+    return prims.mul(*align(self, other))
 
 
 @operator("div.Tensor(Operand self, Operand other, *, str? rounding_mode=None) -> Tensor", forms=ALL,
@@ -68,8 +78,8 @@ def mul(self, other):
 def div(self, other, rounding_mode=None):
     """Quotient; integers give floating point unless a rounding mode is given. Source: PyTorch, torch.div."""
     if rounding_mode is None:
-        return prims.div(*promote_floating(self, other))
-    a, b = promote(self, other)
+        return prims.div(*align_floating(self, other))
+    a, b = align(self, other)
     if rounding_mode == "floor":
         return floor_quotient(a, b)
     if rounding_mode != "trunc":
@@ -126,7 +136,7 @@ def floor_quotient(a, b):
 @operator("floor_divide.Tensor(Operand self, Operand other) -> Tensor", forms=ALL)
 def floor_divide(self, other):
     """Quotient rounded down. Source: PyTorch, torch.floor_divide."""
-    return floor_quotient(*promote(self, other))
+    return floor_quotient(*align(self, other))
 
 
 @operator("pow.Tensor(Operand self, Operand exponent) -> Tensor", forms=ALL, saves="self")
@@ -134,7 +144,7 @@ def pow(self, exponent):
     """Power. Source: PyTorch, torch.pow."""
     if isinstance(self, Value) and is_integral(self, boolean=False) and isinstance(exponent, int) and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
-    a, b = promote(self, exponent)
+    a, b = align(self, exponent)
     if not isinstance(exponent, Value) and not is_integral(a):
         if exponent == 2:
             return prims.square(a)
@@ -144,6 +154,7 @@ def pow(self, exponent):
             return prims.sqrt(a)
         if exponent == 3:
             return a * a * a
+        return prims.pow_number(a, exponent=exponent)
     return prims.pow(a, b)
 
 
@@ -317,7 +328,7 @@ def nan_to_num(self, nan=None, posinf=None, neginf=None):
 # ------------------------------------------------------------------------------------------------ comparison
 def _comparison(name, primitive, aliases=(), ordered=True):
     def body(self, other):
-        a, b = promote(self, other)
+        a, b = align(self, other)
         if ordered and is_complex(a):
             raise not_implemented(f"{name}_cpu", a)
         return primitive(a, b)
@@ -343,7 +354,7 @@ def where(condition, self, other):
             raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype "
                                f"{dtype_of(condition)}".replace("torch.", ""))
         condition = prims.cast(condition, dtype=np.dtype(bool))
-    a, b = promote(self, other)
+    a, b = align(self, other)
     broadcast_shapes(condition.shape, broadcast_shapes(a.shape, b.shape))
     return prims.where(condition, a, b)
 
@@ -445,7 +456,7 @@ def true_divide(self, other):
 
 def _modulus(name, primitive):
     def body(self, other):
-        a, b = promote(self, other)
+        a, b = align(self, other)
         if a.dtype.kind in "bc":
             raise not_implemented(f"{name}_cpu", a)
         if is_integral(a):
@@ -520,7 +531,7 @@ def addcdiv_positional(self, value, tensor1, tensor2):
           saves="tensor1:tensor2 tensor2:tensor1")
 def addcmul(self, tensor1, tensor2, value=1):
     """self + value * tensor1 * tensor2. Source: PyTorch, torch.addcmul."""
-    a, b, c = promote(self, tensor1, tensor2)
+    a, b, c = align(self, tensor1, tensor2)
     return a + (b * c if value == 1 else b * to(int(value) if is_integral(a) else value, dtype_of(a)) * c)
 
 
@@ -534,7 +545,7 @@ def addcdiv(self, tensor1, tensor2, value=1):
             "tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "
             "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future "
             "addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes.")
-    a, b, c = promote(self, tensor1, tensor2)
+    a, b, c = align(self, tensor1, tensor2)
     return a + (b / c if value == 1 else b * value / c)
 
 
@@ -542,7 +553,7 @@ def _of_floats(name, primitive, forms=ALL, alias=(), kernel=None, saves="self ot
     """Two tensors of floating point; integers are refused."""
 
     def body(self, other):
-        a, b = promote(self, other)
+        a, b = align(self, other)
         if not is_floating(a):
             raise not_implemented(kernel or f"{name}_cpu", a)
         return primitive(a, b)
@@ -566,7 +577,7 @@ _of_floats("nextafter", prims.host_call(
 @operator("logaddexp(Tensor self, Tensor other) -> Tensor", forms="function method out", saves="self other")
 def logaddexp(self, other):
     """log(exp(self) + exp(other)). Source: PyTorch, torch.logaddexp."""
-    a, b = promote(self, other)
+    a, b = align(self, other)
     if is_integral(a):
         raise not_implemented("logaddexp_cpu", a)
     return prims.logaddexp(a, b)
@@ -575,7 +586,7 @@ def logaddexp(self, other):
 @operator("logaddexp2(Tensor self, Tensor other) -> Tensor", forms="function method out", saves="self other")
 def logaddexp2(self, other):
     """log2(2 ** self + 2 ** other). Source: PyTorch, torch.logaddexp2."""
-    a, b = promote(self, other)
+    a, b = align(self, other)
     if not is_floating(a):
         raise not_implemented("logaddexp2_cpu", a)
     return prims.logaddexp2(a, b)
@@ -584,7 +595,7 @@ def logaddexp2(self, other):
 @operator("atan2(Tensor self, Tensor other) -> Tensor", forms=ALL, saves="self other", aliases=("arctan2",))
 def atan2(self, other):
     """The angle of the point (other, self). Source: PyTorch, torch.atan2."""
-    a, b = promote_floating(self, other)
+    a, b = align_floating(self, other)
     if is_complex(a):
         raise not_implemented("atan2_cpu", a)
     return prims.atan2(a, b)
@@ -593,7 +604,7 @@ def atan2(self, other):
 @operator("copysign.Tensor(Tensor self, Operand other) -> Tensor", forms=ALL, saves="self result")
 def copysign(self, other):
     """The size of `self` with the sign of `other`. Source: PyTorch, torch.copysign."""
-    a, b = promote_floating(self, other)
+    a, b = align_floating(self, other)
     if is_complex(a):
         raise not_implemented("copysign_cpu", a)
     return prims.copysign(a, b)
@@ -623,10 +634,25 @@ def float_power(self, exponent):
     return pow(a, to(exponent, wide))
 
 
+def _scale(a, exponent):
+    wide = a.astype(np.float32) if a.dtype.itemsize < 4 else a
+    return np.ldexp(wide, np.clip(exponent, -100000, 100000).astype(np.int32)).astype(a.dtype)
+
+
+_scaled_by_two = prims.host_call(
+    "ldexp", _scale, vjp=[lambda g, out, a, e: prims.sum_to(_scaled_by_two(g, e), shape=a.shape), None], uses_output=False)
+
+
 @operator("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", forms=ALL, saves="self other")
 def ldexp(self, other):
     """self * 2 ** other. Source: PyTorch, torch.ldexp."""
-    return mul(self, pow(2.0, other))
+    if is_floating(self) and is_integral(other):
+        if other.dtype.kind == "b":
+            raise not_implemented("ldexp_cpu_exp", other)
+        broadcast_shapes(self.shape, other.shape)
+        return _scaled_by_two(self, other)
+    a, b = align_floating(self, other)
+    return a * prims.pow(constant(2, b.dtype), b)
 
 
 _frexp = prims.host_call(
@@ -663,7 +689,7 @@ def logit(self, eps=None):
 @operator("xlogy.Tensor(Operand self, Operand other) -> Tensor", forms=ALL, saves="self other", aliases=("special.xlogy",))
 def xlogy(self, other):
     """self * log(other), 0 where self is 0. Source: PyTorch, torch.xlogy."""
-    a, b = promote_floating(self, other)
+    a, b = align_floating(self, other)
     if is_complex(a):
         raise not_implemented("xlogy_cpu", a)
     return prims.xlogy(a, b)

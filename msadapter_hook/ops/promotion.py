@@ -31,20 +31,16 @@ def to(value, dtype) -> Value:
 
 
 def promote(*operands):
-    """The operands as Values of their common dtype. RuntimeError in PyTorch's words where the shapes do not broadcast."""
+    """The operands as Values of their common dtype."""
     a = operands[0]
     if len(operands) == 2:
         b = operands[1]
         if isinstance(a, Value):
             if isinstance(b, Value):
-                if a.shape != b.shape:
-                    broadcast_shapes(a.shape, b.shape)
                 if a.dtype == b.dtype:
                     return a, b
             elif a.dtype.kind == "f" and type(b) in (float, int):
                 return a, constant(b, a.dtype)
-    elif len(operands) > 2:
-        broadcast_shapes(*[x.shape for x in operands if isinstance(x, Value)])
     dtype = result_type(*operands)
     return tuple([to(x, dtype) for x in operands])
 
@@ -52,10 +48,31 @@ def promote(*operands):
 def promote_floating(*operands):
     """As `promote`, integers and booleans becoming the default floating dtype."""
     dtype = result_type(*operands)
-    broadcast_shapes(*[x.shape for x in operands if isinstance(x, Value)])
     if not (dtype.is_floating_point or dtype.is_complex):
         dtype = dtypes.get_default_dtype()
     return tuple([to(x, dtype) for x in operands])
+
+
+def align(*operands):
+    """As `promote`, for elementwise operators: RuntimeError in PyTorch's words where the shapes do not broadcast."""
+    _check_shapes(operands)
+    return promote(*operands)
+
+
+def align_floating(*operands):
+    """As `promote_floating`, for elementwise operators: RuntimeError where the shapes do not broadcast."""
+    _check_shapes(operands)
+    return promote_floating(*operands)
+
+
+def _check_shapes(operands):
+    shape = None
+    for x in operands:
+        if isinstance(x, Value):
+            if shape is None:
+                shape = x.shape
+            elif x.shape != shape:
+                shape = broadcast_shapes(shape, x.shape)
 
 
 def floating(value: Value) -> Value:

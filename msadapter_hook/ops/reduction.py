@@ -9,7 +9,7 @@ from msadapter_hook.tape import constant, value_of
 from msadapter_hook.tensor import Tensor, dtypes
 from msadapter_hook.tensor.geometry import wrap_dim, wrap_dims
 
-from .promotion import dtype_of, floating, is_complex, is_floating, is_integral, promote, to
+from .promotion import dtype_of, floating, is_complex, is_floating, is_integral, align, to
 from .refusals import not_implemented
 from .registry import call, composite, operator
 
@@ -197,7 +197,7 @@ def _declare_extreme(name, primitive, argument, binary):
 
     def of_two(self, other):
         """The larger or smaller of two elements. Source: PyTorch, torch.maximum and torch.minimum."""
-        a, b = promote(self, other)
+        a, b = align(self, other)
         if is_complex(a):
             raise RuntimeError(f"{binary} not implemented for complex tensors.")
         return getattr(prims, binary)(a, b)

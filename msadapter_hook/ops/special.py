@@ -8,7 +8,7 @@ import scipy.special as sp
 from msadapter_hook import prims
 from msadapter_hook.tape import Value, constant
 
-from .promotion import floating, is_complex, is_floating, promote_floating
+from .promotion import floating, is_complex, is_floating, align_floating
 from .refusals import not_implemented
 from .registry import operator
 
@@ -144,9 +144,9 @@ _igammac = prims.host_call(
 
 def _declare_incomplete(name, primitive, public):
     def body(self, other):
-        from .promotion import promote
+        from .promotion import align
 
-        a, x = promote(self, other)
+        a, x = align(self, other)
         if not is_floating(a):
             raise not_implemented(f"{name}_cpu", a)
         return primitive(a, x)
@@ -165,7 +165,7 @@ def _declare_two(name, primitive):
         if not isinstance(self, Value) and not isinstance(other, Value):
             raise TypeError(f"special_{name}() received an invalid combination of arguments - got "
                             f"({type(self).__name__}, {type(other).__name__}), but expected a Tensor among them")
-        a, b = promote_floating(self, other)
+        a, b = align_floating(self, other)
         if is_complex(a):
             raise not_implemented(f"{name}_cpu", a)
         return primitive(a, b)
@@ -284,7 +284,7 @@ def _declare_polynomial(name, evaluate):
         if not isinstance(x, Value) and not isinstance(n, Value):
             raise TypeError(f"special_{name}() received an invalid combination of arguments - got "
                             f"({type(x).__name__}, {type(n).__name__}), but expected a Tensor among them")
-        a, b = promote_floating(x, n)
+        a, b = align_floating(x, n)
         if is_complex(a):
             raise not_implemented(f"{name}_cpu", a)
         return primitive(a, b)

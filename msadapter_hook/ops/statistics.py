@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 
 from msadapter_hook import prims
-from msadapter_hook.tape import Value, constant, value_of
+from msadapter_hook.tape import Value, value_of
 from msadapter_hook.tensor import Tensor, dtypes
 
 from .promotion import is_integral
@@ -31,16 +31,6 @@ def _variance(name, self, dim, correction, keepdim):
     if isinstance(correction, float) and correction.is_integer():
         correction = int(correction)
     return prims.var(self, axes=axes, keepdims=keepdim, correction=correction), axes
-
-
-def _root(variance):
-    """The square root, without a gradient where the variance is zero."""
-    return _safe_sqrt(variance)
-
-
-_safe_sqrt = prims.host_call(
-    "std", lambda a: np.sqrt(a.astype(np.float32)).astype(a.dtype) if a.dtype.itemsize < 4 else np.sqrt(a),
-    vjp=[lambda g, out, a: prims.where(prims.equal(out, constant(0, out.dtype)), constant(0, g.dtype), g / (out * 2))])
 
 
 def _unbiased(unbiased):
@@ -77,9 +67,9 @@ def _with_mean(take):
 
 
 _declare_variance("var", lambda self, v, axes, keepdim: v, "Tensor")
-_declare_variance("std", lambda self, v, axes, keepdim: _root(v), "Tensor")
+_declare_variance("std", lambda self, v, axes, keepdim: prims.safe_root(v), "Tensor")
 _declare_variance("var_mean", _with_mean(lambda v: v), "(Tensor, Tensor)")
-_declare_variance("std_mean", _with_mean(_root), "(Tensor, Tensor)")
+_declare_variance("std_mean", _with_mean(prims.safe_root), "(Tensor, Tensor)")
 
 
 # ------------------------------------------------------------------------------------------------ quantiles
@@ -141,9 +131,10 @@ def _quantile(name, self, q, dim, keepdim, interpolation, skip_nan):
         weight = call("full_like", ranks, 0.5) if interpolation == "midpoint" else ranks - below
         above = ranks.detach().ceil().to(dtypes.int64)
         values = values.lerp(rows.gather(-1, above), weight)
-    if q.dim():
-        return values.movedim(-1, 0).reshape((flat_q._size[0],) + shape)
-    return values.reshape(shape)
+    made = values.movedim(-1, 0).reshape((flat_q._size[0],) + shape) if q.dim() else values.reshape(shape)
+    # PyTorch shapes the result in place, which shows in the version counter.
+    made._history.version.count += (interpolation in ("linear", "midpoint")) + (3 if q.dim() else 1)
+    return made
 
 
 def _declare_quantile(name, skip_nan):

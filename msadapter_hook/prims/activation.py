@@ -15,9 +15,9 @@ from msadapter_hook.tape import Primitive, constant
 from msadapter_hook.tape.primitive import SINGLE
 
 from .movement import sum_to, zeros_like
-from .pointwise import erf, exp, greater, greater_equal, less, less_equal, logical_and, sigmoid, tanh, where
+from .pointwise import erf, exp, greater, greater_equal, less, less_equal, logical_and, logical_or, sigmoid, tanh, where
 
-__all__ = ["celu", "clamp_range", "elu", "gelu", "hardshrink", "hardsigmoid", "hardswish", "leaky_relu", "log_sigmoid", "mish",
+__all__ = ["celu", "clamp_range", "elu", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_sigmoid", "mish",
            "prelu", "silu", "softplus_beta", "softshrink", "threshold"]
 
 
@@ -151,11 +151,22 @@ def _elu_vjp(g, out, a, *, alpha, scale, input_scale):
     return where(greater(a, _c(0, a)), g * scale, below)
 
 
-elu = _define("elu", _elu, lambda *, alpha, scale, input_scale: primitive("Elu", 1.0), [_elu_vjp], uses_output=False,
-              guard=lambda a, *, alpha, scale, input_scale: a.size > 0 and alpha == scale == input_scale == 1)
+def _elu_ms(*, alpha, scale, input_scale):
+    select, above, mul, raised = primitive("Select"), primitive("Greater"), primitive("Mul"), primitive("Expm1")
+    zero, right, left, inner = map(_number, (0.0, scale, alpha * scale, input_scale))
+
+    def run(a):
+        positive = above(a, zero)
+        low = mul(raised(mul(select(positive, zero, a), inner)), left)
+        return select(positive, mul(a, right), low)
+
+    return run
+
+
+elu = _define("elu", _elu, _elu_ms, [_elu_vjp], uses_output=False)
 celu = _define(
     "celu", lambda a, *, alpha: np.where(a > 0, a, np.expm1(np.minimum(a, 0) / alpha) * alpha),
-    None, [lambda g, out, a, *, alpha: where(greater(a, _c(0, a)), g, g * exp(a * (1 / alpha)))], uses_output=False)
+    lambda *, alpha: _elu_ms(alpha=alpha, scale=1.0, input_scale=1 / alpha), [lambda g, out, a, *, alpha: where(greater(a, _c(0, a)), g, g * exp(a * (1 / alpha)))], uses_output=False)
 
 
 # ------------------------------------------------------------------------------------------------ piecewise linear
@@ -174,8 +185,13 @@ def _prelu_weight_vjp(g, out, a, w):
     return sum_to(where(greater(a, _c(0, a)), _c(0, a), g * a), shape=w.shape)
 
 
+def _prelu_ms():
+    select, above, mul, zero = primitive("Select"), primitive("Greater"), primitive("Mul"), _number(0.0)
+    return lambda a, w: select(above(a, zero), a, mul(a, w))
+
+
 prelu = _define(
-    "prelu", lambda a, w: np.where(a > 0, a, a * w), None,
+    "prelu", lambda a, w: np.where(a > 0, a, a * w), _prelu_ms,
     [lambda g, out, a, w: where(greater(a, _c(0, a)), g, g * w), _prelu_weight_vjp], uses_output=False)
 
 
@@ -186,6 +202,22 @@ def _clamp(a, *, low, high):
     if high is not None:
         found = np.minimum(found, np.asarray(high).astype(a.dtype))
     return found if found is not a else a.copy()
+
+
+def _clamp_ms(*, low, high):
+    """Constants outside of the limits, so that no gradient passes there; NaN is a constant too."""
+    select, below, above, same = primitive("Select"), primitive("Less"), primitive("Greater"), primitive("Equal")
+    lo = None if low is None else _number(low)
+    hi = None if high is None else _number(high)
+    nan = _number(float("nan"))
+
+    def run(a):
+        found = select(same(a, a), a, nan)
+        if hi is not None:
+            found = select(above(a, hi), hi, found)
+        return found if lo is None else select(below(a, lo), lo, found)
+
+    return run
 
 
 def _inside(a, low, high):
@@ -199,15 +231,55 @@ def _inside(a, low, high):
 
 
 clamp_range = Primitive(  # limits are numbers or None
-    "clamp_range", _clamp, None,
-    vjp=[lambda g, out, a, *, low, high: where(_inside(a, low, high), g, _c(0, g))], uses_output=False)
+    "clamp_range", _clamp, _clamp_ms,
+    vjp=[lambda g, out, a, *, low, high: where(_inside(a, low, high), g, _c(0, g))], uses_output=False, dtypes=SINGLE,
+    guard=lambda a, *, low, high: a.size > 0 and (low is None or high is None or low <= high))
+
+
+def _hardtanh(a, *, low, high):
+    return np.minimum(np.maximum(a, np.asarray(low).astype(a.dtype)), np.asarray(high).astype(a.dtype))
+
+
+def _hardtanh_ms(*, low, high):
+    select, at_most, at_least = primitive("Select"), primitive("LessEqual"), primitive("GreaterEqual")
+    lo, hi = _number(low), _number(high)
+    return lambda a: select(at_most(a, lo), lo, select(at_least(a, hi), hi, a))
+
+
+def _hardtanh_vjp(g, out, a, *, low, high):
+    outside = logical_or(less_equal(a, _c(low, a)), greater_equal(a, _c(high, a)))
+    return where(outside, _c(0, g), g)
+
+
+hardtanh = Primitive(  # unlike clamp, no gradient at the limits
+    "hardtanh", _hardtanh, _hardtanh_ms, vjp=[_hardtanh_vjp], uses_output=False, dtypes=SINGLE, guard=_full)
+
+
+def _hard_slope(nan_passes):
+    """x / 6 + 1/2 within (-3, 3), constants outside."""
+    select, at_most, at_least, same = (primitive(n) for n in ("Select", "LessEqual", "GreaterEqual", "Equal"))
+    mul, add = primitive("Mul"), primitive("Add")
+    zero, one, half, sixth, three, minus, nan = map(_number, (0.0, 1.0, 0.5, 1 / 6, 3.0, -3.0, float("nan")))
+
+    def run(a):
+        line = add(mul(a, sixth), half)
+        if not nan_passes:
+            line = select(same(a, a), line, nan)
+        return select(at_most(a, minus), zero, select(at_least(a, three), one, line))
+
+    return run
+
+
+def _hardswish_ms():
+    mul, slope = primitive("Mul"), _hard_slope(True)
+    return lambda a: mul(a, slope(a))
 
 hardswish = _define(
-    "hardswish", lambda a: a * np.clip(a + 3, 0, 6) / 6, lambda: primitive("HSwish"),
+    "hardswish", lambda a: a * np.clip(a + 3, 0, 6) / 6, _hardswish_ms,
     [lambda g, out, a: where(less_equal(a, _c(-3, a)), _c(0, g),
                              where(less(a, _c(3, a)), g * (a * (1 / 3) + 0.5), g))], uses_output=False)
 hardsigmoid = _define(
-    "hardsigmoid", lambda a: np.clip(a + 3, 0, 6) / 6, lambda: primitive("HSigmoid"),
+    "hardsigmoid", lambda a: np.clip(a + 3, 0, 6) / 6, lambda: _hard_slope(False),
     [lambda g, out, a: where(logical_and(greater(a, _c(-3, a)), less(a, _c(3, a))), g * (1 / 6), _c(0, g))], uses_output=False)
 hardshrink = _define(
     "hardshrink", lambda a, *, limit: np.where((a >= -limit) & (a <= limit), np.zeros((), a.dtype), a), None,

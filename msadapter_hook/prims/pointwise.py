@@ -114,7 +114,7 @@ _unary("expm1", np.expm1, "Expm1", lambda out, a: out + 1, uses_output=True)
 _unary("log", np.log, "Log", lambda out, a: reciprocal(a))
 _unary("log2", np.log2, None, lambda out, a: reciprocal(a * math.log(2)))
 _unary("log10", np.log10, None, lambda out, a: reciprocal(a * math.log(10)))
-_unary("log1p", np.log1p, None, lambda out, a: reciprocal(a + 1))
+_unary("log1p", np.log1p, "Log1p", lambda out, a: reciprocal(a + 1))
 _unary("sqrt", np.sqrt, "Sqrt", lambda out, a: reciprocal(out * 2), uses_output=True)
 _unary("rsqrt", lambda a: np.reciprocal(np.sqrt(a)), "Rsqrt", lambda out, a: out * out * out * -0.5, uses_output=True)
 _unary("reciprocal", lambda a: 1 / a, "Reciprocal", lambda out, a: neg(out * out), uses_output=True)
@@ -124,7 +124,7 @@ _unary("cos", np.cos, "Cos", lambda out, a: neg(sin(a)))
 _unary("tan", np.tan, None, lambda out, a: out * out + 1, uses_output=True)
 _unary("asin", np.arcsin, None, lambda out, a: rsqrt(1 - a * a))
 _unary("acos", np.arccos, None, lambda out, a: neg(rsqrt(1 - a * a)))
-_unary("atan", np.arctan, None, lambda out, a: reciprocal(a * a + 1))
+_unary("atan", np.arctan, "Atan", lambda out, a: reciprocal(a * a + 1))
 _unary("sinh", np.sinh, None, lambda out, a: cosh(a))
 _unary("cosh", np.cosh, None, lambda out, a: sinh(a))
 _unary("tanh", np.tanh, _tanh_of_sigmoid, lambda out, a: 1 - out * out, dtypes=SINGLE, uses_output=True)
@@ -186,9 +186,25 @@ def _pow_exponent(g, out, a, b):
     return where(flat, zero, g * out * log(where(flat, constant(1, a.dtype), a)))
 
 
-def _shared(g, chosen, tie):
-    half = where(tie, g * 0.5, g)
-    return where(chosen, half, constant(0, g.dtype))
+def _pow_number_ms(*, exponent):
+    power, number = primitive("Pow"), from_numpy(np.array(exponent, np.float32))
+    return lambda a: power(a, number)
+
+
+def _pow_number_vjp(g, out, a, *, exponent):
+    if exponent == 0:
+        return zeros_like(a)
+    return g * conj_of(pow_number(a, exponent=exponent - 1) * exponent)
+
+
+_define("pow_number", lambda a, *, exponent: _single_or_wide(lambda x: np.power(x, np.asarray(exponent).astype(x.dtype)))(a),
+        _pow_number_ms, vjp=[_pow_number_vjp], uses_output=False, dtypes=SINGLE,
+        guard=lambda a, *, exponent: a.size > 0 and exponent != 0)
+
+
+def _shared(g, lost, tie):
+    """The cotangent of one of two: half at a tie, none where it lost; a NaN on either side passes it to both."""
+    return where(lost, constant(0, g.dtype), where(tie, g * 0.5, g))
 
 
 _binary("add", _add, "Add", lambda g, out, a, b: g, lambda g, out, a, b: g)
@@ -197,10 +213,10 @@ _binary("mul", np.multiply, "Mul", lambda g, out, a, b: g * conj_of(b), lambda g
 _binary("div", np.true_divide, "RealDiv", lambda g, out, a, b: g / conj_of(b),
         lambda g, out, a, b: neg(g) * conj_of((a / b) / b))
 _binary("pow", _pow, None, _pow_base, _pow_exponent, uses_output=True)
-_binary("maximum", np.maximum, None, lambda g, out, a, b: _shared(g, greater_equal(a, b), equal(a, b)),
-        lambda g, out, a, b: _shared(g, greater_equal(b, a), equal(a, b)))
-_binary("minimum", np.minimum, None, lambda g, out, a, b: _shared(g, less_equal(a, b), equal(a, b)),
-        lambda g, out, a, b: _shared(g, less_equal(b, a), equal(a, b)))
+_binary("maximum", np.maximum, "Maximum", lambda g, out, a, b: _shared(g, less(a, b), equal(a, b)),
+        lambda g, out, a, b: _shared(g, less(b, a), equal(a, b)), dtypes=SINGLE)
+_binary("minimum", np.minimum, "Minimum", lambda g, out, a, b: _shared(g, less(b, a), equal(a, b)),
+        lambda g, out, a, b: _shared(g, less(a, b), equal(a, b)), dtypes=SINGLE)
 _binary("fmax", np.fmax, None, lambda g, out, a, b: where(logical_or(greater_equal(a, b), isnan(b)), g, constant(0, g.dtype)),
         lambda g, out, a, b: where(logical_or(greater_equal(a, b), isnan(b)), constant(0, g.dtype), g))
 _binary("fmin", np.fmin, None, lambda g, out, a, b: where(logical_or(less_equal(a, b), isnan(b)), g, constant(0, g.dtype)),
@@ -243,7 +259,7 @@ for _name, _host in {"greater": np.greater, "greater_equal": np.greater_equal, "
 
 # ------------------------------------------------------------------------------------------------ choosing
 def _where_guard(condition, a, b):
-    return a.dtype in FLOATS and a.shape == b.shape == condition.shape and a.size > 0
+    return a.dtype in FLOATS and condition.size > 0 and a.size > 0 and b.size > 0  # Select broadcasts, gradients too
 
 
 _define("where", lambda c, a, b: np.where(c, a, b), lambda: primitive("Select"),

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from msadapter_hook.backend import primitive
+from msadapter_hook.backend import from_numpy, primitive
 from msadapter_hook.tape import Primitive, constant
 from msadapter_hook.tape.primitive import FLOATS
 
 from .movement import broadcast_to, flip, reshape, zeros_like
 from .pointwise import conj_of, equal, exp, where
 
-__all__ = ["amax", "amin", "cumsum", "log_softmax", "logsumexp", "mean", "prod", "softmax", "sum", "var", "vector_norm"]
+__all__ = ["amax", "amin", "cumsum", "log_softmax", "logsumexp", "mean", "prod", "safe_root", "softmax", "sum", "var", "vector_norm"]
 
 
 def kept_shape(shape, axes):
@@ -70,8 +70,14 @@ def _extreme_vjp(g, out, a, *, axes, keepdims):
     return spread(g, a, axes, keepdims) * mask / spread(sum(mask, axes=axes, keepdims=keepdims), a, axes, keepdims)
 
 
-amax = Primitive("amax", host=lambda a, *, axes, keepdims: np.max(a, axis=axes, keepdims=keepdims), vjp=[_extreme_vjp])
-amin = Primitive("amin", host=lambda a, *, axes, keepdims: np.min(a, axis=axes, keepdims=keepdims), vjp=[_extreme_vjp])
+amax = Primitive(  # ties share the gradient, in MindSpore's kernel too
+    "amax", host=lambda a, *, axes, keepdims: np.max(a, axis=axes, keepdims=keepdims),
+    mindspore=lambda *, axes, keepdims: (lambda a, _p=primitive("ReduceMax", keepdims): _p(a, axes)), vjp=[_extreme_vjp],
+    guard=_reduce_guard)
+amin = Primitive(
+    "amin", host=lambda a, *, axes, keepdims: np.min(a, axis=axes, keepdims=keepdims),
+    mindspore=lambda *, axes, keepdims: (lambda a, _p=primitive("ReduceMin", keepdims): _p(a, axes)), vjp=[_extreme_vjp],
+    guard=_reduce_guard)
 
 
 def _cumsum_vjp(g, out, a, *, axis):
@@ -84,7 +90,9 @@ def _cumsum(a, *, axis):
     return np.cumsum(a, axis, dtype=a.dtype)
 
 
-cumsum = Primitive("cumsum", host=_cumsum, vjp=[_cumsum_vjp], uses_output=False)
+cumsum = Primitive(
+    "cumsum", host=_cumsum, mindspore=lambda *, axis: (lambda a, _p=primitive("CumSum"): _p(a, axis)), vjp=[_cumsum_vjp],
+    uses_output=False, guard=lambda a, *, axis: a.size > 0)
 
 
 # ------------------------------------------------------------------------------------------------ spread around the mean
@@ -183,7 +191,38 @@ def _norm_vjp(g, out, a, *, p, axes, keepdims):
     return directed(where(none, zero, weight * g / pow(safe, constant(p - 1, n.dtype))))
 
 
-vector_norm = Primitive("vector_norm", host=_norm, vjp=[_norm_vjp])
+def _norm_ms(*, p, axes, keepdims):
+    """The Euclidean norm whose gradient at zero is zero."""
+    total, square, root, select, same = (primitive("ReduceSum", keepdims), *map(primitive, ("Square", "Sqrt", "Select", "Equal")))
+    zero, one = (from_numpy(np.array(x, np.float32)) for x in (0, 1))
+
+    def run(a):
+        squares = total(square(a), axes)
+        none = same(squares, zero)
+        return select(none, zero, root(select(none, one, squares)))
+
+    return run
+
+
+vector_norm = Primitive("vector_norm", host=_norm, mindspore=_norm_ms, vjp=[_norm_vjp],
+                        guard=lambda a, *, p, axes, keepdims: p == 2 and a.size > 0 and a.ndim > 0)
+
+
+def _safe_root_ms():
+    root, select, same = primitive("Sqrt"), primitive("Select"), primitive("Equal")
+    zero, one = (from_numpy(np.array(x, np.float32)) for x in (0, 1))
+
+    def run(a):
+        none = same(a, zero)
+        return select(none, zero, root(select(none, one, a)))
+
+    return run
+
+
+safe_root = Primitive(  # the square root without a gradient at zero: standard deviations
+    "safe_root", host=lambda a: np.sqrt(a.astype(np.float32)).astype(a.dtype) if a.dtype.itemsize < 4 else np.sqrt(a),
+    mindspore=_safe_root_ms, guard=lambda a: a.size > 0,
+    vjp=[lambda g, out, a: where(equal(out, constant(0, out.dtype)), constant(0, g.dtype), g / (out * 2))])
 
 
 def _prod_vjp(g, out, a, *, axes, keepdims):
@@ -286,4 +325,19 @@ def _logsumexp_vjp(g, out, a, *, axes, keepdims):
     return spread(g, a, axes, keepdims) * conj_of(exp(a - spread(out, a, axes, keepdims)))
 
 
-logsumexp = Primitive("logsumexp", host=_halved(_logsumexp), vjp=[_logsumexp_vjp])
+def _logsumexp_ms(*, axes, keepdims):
+    top, total, flat = primitive("ReduceMax", True), primitive("ReduceSum", True), primitive("Reshape")
+    exp_, log_, sub, add, lowest, highest = map(primitive, ("Exp", "Log", "Sub", "Add", "Maximum", "Minimum"))
+    limit = np.finfo(np.float32).max
+    low, high = from_numpy(np.array(-limit)), from_numpy(np.array(limit))
+
+    def run(a):
+        m = highest(lowest(top(a, axes), low), high)
+        found = add(log_(total(exp_(sub(a, m)), axes)), m)
+        return found if keepdims else flat(found, tuple([n for i, n in enumerate(a.shape) if i not in axes]))
+
+    return run
+
+
+logsumexp = Primitive("logsumexp", host=_halved(_logsumexp), mindspore=_logsumexp_ms, vjp=[_logsumexp_vjp],
+                      guard=_reduce_guard)
