@@ -1,5 +1,4 @@
-# How tensors are pickled and copied: in PyTorch's format, so that its checkpoints and ours are the same.
-import copy
+# How tensors are pickled: in PyTorch's format, so that its checkpoints and ours are the same.
 from collections import OrderedDict
 
 from msadapter_hook.tensor import Tensor
@@ -65,46 +64,6 @@ def _setstate(self, state):
         _set_obj_state(self, state)
 
 
-def _deepcopy(self, memo):
-    if not self.is_leaf:
-        raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
-            "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
-            "see https://github.com/pytorch/pytorch/pull/103001"
-        )
-    if id(self) in memo:
-        return memo[id(self)]
-    made = _copied(self, memo)
-    if type(made) is not type(self):
-        made = made.as_subclass(type(self))
-    if self.requires_grad and not made.requires_grad:
-        made.requires_grad_()
-    if self.grad is not None:
-        made.grad = copy.deepcopy(self.grad, memo)
-    _set_obj_state(made, copy.deepcopy(_get_obj_state(self), memo))
-    memo[id(self)] = made
-    return made
-
-
-def _copied(self, memo):
-    """A copy of the data in which tensors that shared a storage still share one."""
-    if self.device.type == "meta" or self.is_sparse:
-        return self.detach().clone()
-    storage = self.untyped_storage()
-    key = ("storage copy", _identity(storage))
-    memory = memo.get(key)
-    if memory is None:
-        from .storage import PendingStorage
-
-        bytes_ = storage.numpy_bytes().copy()
-        memory = memo[key] = PendingStorage(bytes_.view(self.dtype.numpy))
-    return memory.tensor(self.dtype, tuple(self.size()), self.stride(), self.storage_offset())
-
-
-def _identity(storage):
-    return getattr(storage, "_cdata", None) or id(storage._storage)
-
-
 def _storage(self):
     """The TypedStorage under this tensor (deprecated in PyTorch: `untyped_storage()` is the one to use)."""
     _warn_typed_storage_removal(stacklevel=2)
@@ -118,7 +77,6 @@ def _typed_storage(self):
 for _name, _function in {
     "__reduce_ex__": _reduce_ex,
     "__setstate__": _setstate,
-    "__deepcopy__": _deepcopy,
     "storage": _storage,
     "_typed_storage": _typed_storage,
 }.items():

@@ -15,6 +15,7 @@ import numpy as np
 from msadapter_hook.tensor import UntypedStorage
 from msadapter_hook.tensor import dtypes as _dtypes
 
+from . import _tensor as _tensor  # tensors learn to pickle themselves
 from . import _weights_only_unpickler
 from ._storage_location import (
     _get_restore_location,

@@ -1,4 +1,4 @@
-# Checkpoints: the files of PyTorch read, ours in the same format, shared storage kept, broken and hostile files refused.
+# Checkpoints: files of PyTorch read, ours in the same format, shared storage kept, broken and hostile files refused.
 import collections
 import copy
 import io
