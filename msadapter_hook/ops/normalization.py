@@ -6,7 +6,7 @@ import numpy as np
 
 from msadapter_hook import prims
 from msadapter_hook.tape import Value, no_grad, value_of
-from msadapter_hook.tensor import Size
+from msadapter_hook.tensor import Size, from_value
 from msadapter_hook.tensor.core import DTYPE_OF
 
 from ._contract import shaped
@@ -319,6 +319,14 @@ def torch_instance_norm(input, weight, bias, running_mean, running_var, use_inpu
     return _instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 
 
+def _instance_statistics(x):
+    flat = x.reshape(*x.shape[:2], -1).astype(np.float64)
+    return flat.mean(2).mean(0), flat.var(2, ddof=1).mean(0)
+
+
+instance_statistics = prims.host_call("instance_statistics", _instance_statistics, differentiable=False, outputs=2, static=True)
+
+
 def _instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps):
     if not use_input_stats:
         if running_mean is None or running_var is None:
@@ -326,11 +334,9 @@ def _instance_norm(input, running_mean, running_var, weight, bias, use_input_sta
         return call("_batch_norm_eval", input, running_mean, running_var, weight, bias, eps)
     if running_mean is not None:
         with no_grad():
-            x = input.value.numpy
-            n, c = x.shape[:2]
-            flat = x.reshape(n, c, -1).astype(np.float64)
-            update_running(running_mean, flat.mean(2).mean(0), momentum)
-            update_running(running_var, flat.var(2, ddof=1).mean(0), momentum)
+            mean, var = instance_statistics(input.value)
+            update_running(running_mean, from_value(mean), momentum)
+            update_running(running_var, from_value(var), momentum)
     return call("_instance_norm_input", input, weight, bias, eps)
 
 
