@@ -15,8 +15,11 @@ def _refuse(name):
     return refuse
 
 
-for _name in ("CppExtension", "CUDAExtension", "load", "load_inline", "include_paths"):
-    globals()[_name] = _refuse(_name)
+CppExtension = _refuse("CppExtension")
+CUDAExtension = _refuse("CUDAExtension")
+load = _refuse("load")
+load_inline = _refuse("load_inline")
+include_paths = _refuse("include_paths")
 
 
 class BuildExtension:

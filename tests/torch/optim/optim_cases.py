@@ -34,10 +34,12 @@ def run_optimizer(torch, optim, name, steps=30):
     """Losses of `steps` steps of a small regression, and the sum of the absolute values of each parameter."""
     cls, options = OPTIMIZERS[name]
     torch.manual_seed(3)
-    x, y = torch.randn(16, 5), torch.randn(16, 3)
-    w1 = torch.randn(7, 5).mul_(0.3).requires_grad_()
-    w2 = torch.randn(3, 7).mul_(0.3).requires_grad_()
-    b = torch.zeros(3).requires_grad_()
+    # these amplify the last bit of a gradient until nothing can be compared; in float64 they stay comparable
+    dtype = torch.float64 if cls in ("LBFGS", "Adafactor") else torch.float32
+    x, y = torch.randn(16, 5).to(dtype), torch.randn(16, 3).to(dtype)
+    w1 = torch.randn(7, 5).mul(0.3).to(dtype).requires_grad_()
+    w2 = torch.randn(3, 7).mul(0.3).to(dtype).requires_grad_()
+    b = torch.zeros(3, dtype=dtype).requires_grad_()
     params = [w1, w2] if cls == "Muon" else [w1, w2, b]
     optimizer = getattr(optim, cls)(params, **options)
     losses = []
