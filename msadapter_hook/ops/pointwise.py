@@ -491,7 +491,7 @@ def _lerp(a, end, weight):
     if a.dtype.itemsize < 4:
         x, y, w = (v.astype(np.float32) for v in (a, end, weight))
         return np.where(near, x + w * (y - x), y - (y - x) * (1 - w)).astype(a.dtype)
-    return np.where(near, a + weight * (end - a), end - (end - a) * (1 - weight))
+    return np.where(near, a + weight * (end - a), end - (end - a) * (1 - weight)).astype(a.dtype, copy=False)
 
 
 _lerp_primitive = prims.host_call("lerp", _lerp, joint_vjp=_lerp_vjp, uses_output=False)

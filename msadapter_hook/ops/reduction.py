@@ -291,6 +291,8 @@ def sum_to_size(self, size):
     if lead < 0 or any(n not in (1, m) for n, m in zip(size, self._size[lead:])):
         raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(self._size)}}}.")
     axes = list(range(lead)) + [i + lead for i, n in enumerate(size) if n == 1 and self._size[i + lead] != 1]
+    if not size:
+        return self.sum()
     return self.sum(axes, keepdim=True).reshape(size) if axes else self
 
 

@@ -6,6 +6,7 @@ from msadapter_hook import prims
 from msadapter_hook.tape import Value, value_of
 from msadapter_hook.tensor.geometry import wrap_dim
 
+from . import selection
 from .promotion import dtype_of, is_complex
 from .reduction import _comparable, at_least_1d, axis_of, pick, require_length
 from .refusals import not_implemented
@@ -21,6 +22,31 @@ def order(array, axis, descending=False):
         return np.argsort(array, axis, kind="stable")
     turned = np.argsort(np.flip(array, axis), axis, kind="stable")
     return array.shape[axis] - 1 - np.flip(turned, axis)
+
+
+def _around(positions, axis, k):
+    """The positions of the k-th element and its neighbours in the order."""
+    n = positions.shape[axis]
+    return np.take(positions, np.arange(max(k - 1, 0), min(k + 2, n)), axis)
+
+
+def _resolved(array, axis, index, witnesses, select):
+    """`index` with the rows settled by `select` where neighbours in the order (`witnesses`, positions) are equal."""
+    array = _comparable(array)
+    values = np.take_along_axis(array, witnesses, axis)
+    n = values.shape[axis]
+    before, after = np.take(values, np.arange(n - 1), axis), np.take(values, np.arange(1, n), axis)
+    tie = before == after
+    if array.dtype.kind == "f":
+        tie = tie | (np.isnan(before) & np.isnan(after))
+    tie = tie.any(axis)
+    if not tie.any() or int(tie.sum()) * array.shape[axis] > selection.LIMIT:
+        return index
+    index = index.copy()
+    rows, target = np.moveaxis(array, axis, -1), np.moveaxis(index, axis, -1)
+    for at in zip(*np.nonzero(tie)) if tie.ndim else [()]:
+        target[at] = select(rows[at])
+    return index
 
 
 # ------------------------------------------------------------------------------------------------ sorting
@@ -62,8 +88,11 @@ def topk(self, k, dim=-1, largest=True, sorted=True):
         raise RuntimeError("selected index k out of range")
     if is_complex(self):
         raise RuntimeError(" topk does not support complex dtypes on CPU")
-    whole = at_least_1d(self)
-    index = np.take(order(whole.numpy, axis, largest), np.arange(k), axis)
+    array = at_least_1d(self).numpy
+    positions = order(array, axis, largest)
+    index = np.take(positions, np.arange(k), axis)
+    index = _resolved(array, axis, index, np.take(positions, np.arange(min(k + 1, array.shape[axis])), axis),
+                      lambda row: selection.top(row, k, largest, sorted)) if k else index
     return pick(self, index, axis, True) if self.ndim else _zero_dim(self, k)
 
 
@@ -82,7 +111,10 @@ def kthvalue(self, k, dim=-1, keepdim=False):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
     if is_complex(self):
         raise not_implemented("kthvalue_cpu", self)
-    index = np.take(order(at_least_1d(self).numpy, axis), [k - 1], axis)
+    array = at_least_1d(self).numpy
+    positions = order(array, axis)
+    index = _resolved(array, axis, np.take(positions, [k - 1], axis), _around(positions, axis, k - 1),
+                      lambda row: [selection.kth(row, k - 1)])
     return pick(self, index, axis, keepdim)
 
 
@@ -91,13 +123,14 @@ def _median_index(array, axis, skip_nan):
     """Position of the lower median along an axis (kept), NaN first of all unless skipped."""
     positions = order(array, axis)
     n = array.shape[axis]
+    k = (n - 1) // 2
     if array.dtype.kind not in "fV":
-        return np.take(positions, [(n - 1) // 2], axis)
+        return np.take(positions, [k], axis)
     missing = np.isnan(_comparable(array))
     if skip_nan:
         present = n - missing.sum(axis, keepdims=True)
         return np.take_along_axis(positions, np.maximum(present - 1, 0) // 2, axis)
-    middle = np.take(positions, [(n - 1) // 2], axis)
+    middle = np.take(positions, [k], axis)
     return np.where(missing.any(axis, keepdims=True), np.argmax(missing, axis, keepdims=True), middle)
 
 
@@ -153,7 +186,8 @@ def mode(self, dim=-1, keepdim=False):
     if is_complex(self):
         raise not_implemented("mode_cpu", self)
     array = _comparable(at_least_1d(self).numpy)
-    positions = order(array, axis)
+    unstable = array.size <= selection.LIMIT and (array.shape[axis] > 16 or array.dtype.kind == "f" and np.isnan(array).any())
+    positions = np.apply_along_axis(selection.sorted_positions, axis, array) if unstable else order(array, axis)
     values = np.moveaxis(np.take_along_axis(array, positions, axis), axis, 0)
     runs = np.ones(values.shape, np.int64)
     for i in range(1, len(values)):

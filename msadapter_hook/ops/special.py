@@ -54,8 +54,8 @@ def _declare(name, primitive, *, namespace="special", forms="function out", alia
 
 
 def _at_zero(value, a, number):
-    """`value`, where `a` is zero `number`."""
-    return prims.where(prims.equal(a, constant(0, a.dtype)), constant(number, a.dtype), value)
+    """`value`, where `a` is zero (or NaN, as in PyTorch) `number`."""
+    return prims.where(prims.absolute(a) > constant(0, a.dtype), value, constant(number, a.dtype))
 
 
 def _nonzero(a):

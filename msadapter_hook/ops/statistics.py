@@ -218,7 +218,7 @@ def _histogram(self, bins, range, weight, density):
         if low > high:
             raise RuntimeError(f"torch.histogram(): min should not exceed max, but got min {low:g} max {high:g} for dimension 0")
         if low == high:
-            low, high = (low - 1, high + 1) if array.size or range is not None else (0.0, 1.0)
+            low, high = (low - 0.5, high + 0.5) if array.size or range is not None else (0.0, 1.0)
         edges = _edges(low, high, bins, array.dtype)
     hist = _counted(array, edges, None if weight is None else weight.numpy)
     if density:
@@ -258,7 +258,7 @@ def histogramdd(self, bins, range=None, weight=None, density=False):
         low, high = range[2 * d:2 * d + 2] if range is not None else (
             (float(points[:, d].min()), float(points[:, d].max())) if len(points) else (0.0, 1.0))
         if low == high:
-            low, high = low - 1, high + 1
+            low, high = low - 0.5, high + 0.5
         edges.append(_edges(low, high, b, points.dtype))
     counts = np.zeros([len(e) - 1 for e in edges], points.dtype)
     place, inside = [], np.ones(len(points), bool)
