@@ -4,6 +4,7 @@ import warnings
 
 from msadapter_hook import settings
 from msadapter_hook.tape import enable_grad, late
+from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor
 
 from .engine import Backward, key_of
@@ -64,6 +65,9 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     Source: PyTorch, torch.autograd.backward. RuntimeError without ENABLE_BACKWARD=1.
     """
     require_tape()
+    if state.transforms:
+        raise RuntimeError("backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
+                           "functorch.vjp instead or call backward() outside of functorch transforms.")
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         grad_tensors = grad_variables

@@ -10,8 +10,9 @@ import weakref
 import numpy as np
 
 from msadapter_hook import prims
-from msadapter_hook.tape import value_of
+from msadapter_hook.tape import enable_grad, value_of
 from msadapter_hook.tape.recording import state
+from msadapter_hook.tensor import Tensor
 from msadapter_hook.tensor.leaf import Leaf
 
 from .engine import Backward, key_of
@@ -96,3 +97,24 @@ def transposed(primitive, inputs, attributes, outputs, tangents):
         return [None] * len(outputs)
     result = Backward(roots, [k for k in keys if k is not None], accumulate=False, create_graph=recorded, retain_graph=True).run()
     return [result.get(k) if k is not None else None for k in keys]
+
+
+def dual(level, tensor, tangent):
+    """A tensor with the data and history of `tensor` that carries `tangent` in `level`."""
+    for t, what in ((tensor, "primal"), (tangent, "tangent")):
+        if not (t.dtype.is_floating_point or t.dtype.is_complex):
+            raise ValueError(f"Expected {what} to be floating point or complex, but got: {t.dtype}")
+    if tuple(tensor.shape) != tuple(tangent.shape):
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. "
+            f"Tensor is of size {list(tensor.shape)} while the given forward gradient is of size {list(tangent.shape)}.")
+    value = prims.reshape(tensor.value, shape=tuple(tensor.shape))
+    level.tangents[value] = tangent.value
+    return Tensor._make(value, tensor.dtype)
+
+
+def tangent_of(level, tensor):
+    """The tangent of a tensor in `level`, or None."""
+    with enable_grad():
+        found = level.tangents.get(tensor.value)
+    return None if found is None else Tensor._make(found)

@@ -63,13 +63,17 @@ class BackwardNode(PublicNode, FunctionCtx):
         self._dirty = ()
         self._non_differentiable = ()
         self._released = False
+        self._forward = False
+        self.saved_for_forward = ()
 
     def name(self):
         return self._function.__name__ + "Backward"
 
     @property
     def saved_tensors(self):
-        """The tensors kept by save_for_backward. RuntimeError once the graph has been freed."""
+        """The tensors kept by save_for_backward (in `jvp`: save_for_forward). RuntimeError once the graph has been freed."""
+        if self._forward:
+            return tuple(self.saved_for_forward)
         if self._released:
             raise RuntimeError(SECOND_TIME)
         return tuple([unpack() if unpack is not None else None for unpack in self._saved])
@@ -266,9 +270,17 @@ class Function(FunctionCtx, metaclass=_FunctionMeta):
         """The tangents of the outputs; overridden."""
         raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
 
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        """The rule for batches; overridden. Mapped functions run sample by sample here, which needs no rule."""
+        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+                                  "generate_vmap_rule=True.")
+
     @classmethod
     def apply(cls, *args, **kwargs):
         """Run forward and record one node whose gradient is `backward`."""
+        if state.transforms:
+            _check_transforms(cls)
         places = tuple([i for i, a in enumerate(args) if isinstance(a, Tensor)])
         tensors = [args[i] for i in places]
         recording = state.enabled and any(t.requires_grad for t in tensors)
@@ -277,6 +289,7 @@ class Function(FunctionCtx, metaclass=_FunctionMeta):
         with enable_grad():
             inputs = tuple([t.value for t in tensors])
         before, state.enabled = state.enabled, False
+        levels, state.levels = state.levels, ()
         try:
             if cls.setup_context is not Function.setup_context:
                 output = cls.forward(*args, **kwargs)
@@ -285,15 +298,73 @@ class Function(FunctionCtx, metaclass=_FunctionMeta):
                 output = cls.forward(ctx, *args, **kwargs)
         finally:
             state.enabled = before
+            state.levels = levels
         single = not isinstance(output, tuple)
         outputs = (output,) if single else output
         if not recording:
             ctx._pack(None, outputs)
             for t in ctx._dirty:
                 t._history.version.count += 1
+            if levels:
+                _push(ctx, args, inputs, places, outputs)
             return output
         results = ctx._finish(args, tensors, inputs, places, outputs)
+        if levels:
+            _push(ctx, args, inputs, places, results)
         return results[0] if single else results
+
+
+_NEEDS_SETUP = (
+    "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the setup_context "
+    "staticmethod. For more details, please see https://pytorch.org/docs/main/notes/extending.func.html")
+
+
+def _check_transforms(cls):
+    """What a Function must have to be used inside a function transform. RuntimeError in PyTorch's words."""
+    if cls.setup_context is Function.setup_context:
+        raise RuntimeError(_NEEDS_SETUP)
+    if state.mapped is None:
+        return
+    has_rule = cls.vmap is not Function.vmap
+    if cls.generate_vmap_rule and has_rule:
+        raise RuntimeError(f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overriden vmap "
+                           "staticmethod. Please set generate_vmap_rule=False or delete the overriden vmap staticmethod to avoid "
+                           "ambiguity. For more details, please see https://pytorch.org/docs/main/notes/extending.func.html")
+    if not cls.generate_vmap_rule and not has_rule:
+        raise RuntimeError(f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement "
+                           "the vmap staticmethod or set generate_vmap_rule=True. For more details, please see "
+                           "https://pytorch.org/docs/main/notes/extending.func.html")
+
+
+def _push(ctx, args, inputs, places, outputs):
+    """Forward mode: the tangents of the outputs, by the Function's own `jvp`."""
+    levels = state.levels
+    for depth, level in enumerate(levels):
+        known = [level.tangent(v) for v in inputs]
+        if all(t is None for t in known):
+            continue
+        given = [None] * len(args)
+        for place, v, t in zip(places, inputs, known):
+            if t is None and ctx.materialize_grads:
+                t = value_of(np.zeros(v.shape, v.dtype))
+            given[place] = Tensor._make(t) if t is not None else None
+        state.levels = levels[:depth]
+        ctx._forward = True
+        try:
+            found = ctx._function.jvp(ctx, *given)
+        finally:
+            ctx._forward = False
+            state.levels = levels
+        found = found if isinstance(found, tuple) else (found,)
+        if len(found) != len(outputs):
+            raise RuntimeError(f"jvp returned {len(found)} tangents, but {ctx._function.__name__} has {len(outputs)} outputs")
+        for out, t in zip(outputs, found):
+            if isinstance(out, Tensor) and t is not None:
+                if t._size != out._size:
+                    raise RuntimeError(f"jvp of {ctx._function.__name__}: a tangent of shape {list(t._size)} for an output of shape "
+                                       f"{list(out._size)}")
+                with enable_grad():
+                    level.tangents[out.value] = cast_value(t.value, out._dtype)
 
 
 def _finish(ctx, args, tensors, inputs, places, outputs):

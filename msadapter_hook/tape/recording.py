@@ -7,6 +7,8 @@ class _State(threading.local):
     enabled = True
     inference = False
     levels = ()  # of forward mode, the outermost first: each gives the results of primitives their tangents
+    transforms = 0  # how many function transforms (torch.func) are running
+    mapped = None  # the innermost mapped call (vmap), which watches writes
 
 
 state = _State()

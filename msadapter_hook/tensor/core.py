@@ -194,6 +194,12 @@ class TensorBase:
         """Start or stop computing gradients for this leaf, in place. Source: PyTorch, Tensor.requires_grad_."""
         if not isinstance(requires_grad, bool):
             raise RuntimeError("requires_grad must be a bool")
+        if state.transforms and requires_grad:
+            raise RuntimeError(
+                "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a "
+                "function being transformed by a functorch transform. This is unsupported, please attempt to use the functorch "
+                "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being "
+                "transformed instead.")
         if requires_grad == self.requires_grad and (requires_grad is False or self._leaf is not None):
             return self
         if not self.is_leaf:

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from msadapter_hook.tensor import dtype as dt
+from msadapter_hook.tensor import lanes
 from msadapter_hook.tensor.streams import scalar_normal
 
 
@@ -210,3 +211,8 @@ def binomial(g, count, prob):
     _kind(count, "binomial_cpu")
     pairs = zip(count.ravel().astype(float).tolist(), prob.ravel().astype(float).tolist(), strict=True)
     return np.array([_binomial_one(g, n, p) for n, p in pairs], count.dtype).reshape(count.shape)
+
+
+# ---------------------------------------------------------------- lanes
+for _name in ("poisson", "standard_gamma", "sample_dirichlet", "binomial"):
+    globals()[_name] = lanes.together(globals()[_name])

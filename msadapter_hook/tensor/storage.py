@@ -5,6 +5,7 @@ any of them is a recorded operation, so gradients follow. `detach()`, `.data` an
 of their own over the same data: a write through one history reaches the others as data, not as gradient.
 """
 
+import itertools
 import weakref
 
 import numpy as np
@@ -26,6 +27,9 @@ class Version:
         self.count = 0
 
 
+births = itertools.count(1)  # storages in order of their making
+
+
 class Storage:
     """Data that tensors share.
 
@@ -34,13 +38,14 @@ class Storage:
     once it has been handed out or taken in; from then on writes land in that very memory.
     """
 
-    __slots__ = ("_root", "generation", "raw", "buffer", "device", "__weakref__")
+    __slots__ = ("_root", "generation", "raw", "buffer", "device", "born", "__weakref__")
 
     def __init__(self, device=None):
         self.generation = 0
         self.raw = None
         self.buffer = None
         self.device = device
+        self.born = next(births)
         self._root = None
 
     @property
@@ -181,6 +186,8 @@ class History:
         """Replace the base value. Where nothing is recorded, an old history stays and only its data change."""
         if not value.requires_grad and self.value.requires_grad and not state.enabled:
             value = renew(self.value, value)
+        if state.mapped is not None:
+            state.mapped.written(self, value)
         self.value = value
         self.version.count += 1
         self.storage.written(self, value)

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from msadapter_hook.tensor import dtype as dt
+from msadapter_hook.tensor import lanes
 from msadapter_hook.tensor.normal import box_muller_double, box_muller_float
 
 F32, F64 = np.float32, np.float64
@@ -424,3 +425,11 @@ def multinomial(g, weights, k, replacement=False):
             keys = (rows / waits).astype(F64)
         out = keys.argmax(-1)[:, None] if k == 1 else np.argsort(-keys, axis=-1, kind="stable")[:, :k]
     return out.astype(np.int64).reshape(*weights.shape[:-1], k)
+
+
+# ---------------------------------------------------------------- lanes
+for _name in ("rand", "uniform", "normal", "log_normal", "randint", "random_", "bernoulli_p", "exponential", "geometric",
+              "cauchy"):
+    globals()[_name] = lanes.split(globals()[_name])
+for _name in ("randperm", "bernoulli_t", "multinomial"):
+    globals()[_name] = lanes.together(globals()[_name])

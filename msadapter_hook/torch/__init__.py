@@ -79,3 +79,5 @@ from .storage import *  # noqa: E402,F403
 from . import accelerator, compiler, hub, jit, mps, multiprocessing, random, testing, types, xpu  # noqa: E402,F401
 from ._compile import compile  # noqa: E402,F401
 
+from . import func  # noqa: E402,F401
+from .func import vmap  # noqa: E402,F401

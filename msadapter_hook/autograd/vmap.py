@@ -1,0 +1,102 @@
+"""Mapping a function over samples: it runs once for each, with the sample's own shapes, and its results are stacked.
+
+The samples are views of what is mapped over, so writes to them reach it. Tensors from outside are shared by all samples:
+each sample finds them as they were before, and has to write what the others write.
+"""
+
+import numpy as np
+
+from msadapter_hook.tape import no_grad
+from msadapter_hook.tape.recording import state
+from msadapter_hook.tensor.storage import births
+from msadapter_hook.tensor.generator import default_generator
+from msadapter_hook.tensor.lanes import Lanes
+
+SHARED_WRITE = (
+    "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more "
+    "elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try "
+    "to use out-of-place operators instead of inplace arithmetic.")
+
+
+class Mapped:
+    """One mapped call: watches writes to tensors that all samples share."""
+
+    def __init__(self, tensors):
+        self.own = {id(t._history.storage) for t in tensors}
+        # what is born from now on belongs to one sample
+        self.born = next(births)
+        self.before = []  # (history, value, version) of the shared tensors that were written, as they were
+        self.writes, self.number, self.first = [], 0, True
+        self.outer = None
+
+    def __enter__(self):
+        self.outer, state.mapped = state.mapped, self
+        state.transforms += 1
+        return self
+
+    def __exit__(self, *exc):
+        state.mapped = self.outer
+        state.transforms -= 1
+
+    def start(self, first):
+        """The next sample begins: shared tensors are again as they were."""
+        self.first, self.number = first, 0
+        if not first:
+            self._restore()
+
+    def _restore(self):
+        for history, value, version in reversed(self.before):
+            history.value = value
+            history.storage.written(history, value)
+            history.version.count = version
+
+    def written(self, history, value):
+        """Called for each write before it happens. RuntimeError where samples write different things to one tensor."""
+        if history.storage.born < self.born and id(history.storage) not in self.own:
+            place, self.number = self.number, self.number + 1
+            if self.first:
+                self.before.append((history, history.read(), history.version.count))
+                self.writes.append(value.detach())
+            elif place >= len(self.writes) or not _same(self.writes[place], value):
+                self._restore()
+                raise RuntimeError(SHARED_WRITE)
+        if self.outer is not None:
+            self.outer.written(history, value)
+
+
+def _same(a, b):
+    return a.shape == b.shape and np.array_equal(a.numpy, b.numpy, equal_nan=a.dtype.kind in "fc")
+
+
+def run(function, size, mode, tensors, chunk=None):
+    """`[function(i) for i in range(size)]`, with the random draws of a batch (in pieces of `chunk` samples)."""
+    results = []
+    chunk = chunk or size
+    start = default_generator.clone_state() if mode == "same" and chunk < size else None
+    with Mapped(tensors) as mapped:
+        for first in range(0, size, chunk):
+            if start is not None:
+                default_generator.set_state(start.get_state())
+            with Lanes(mode, min(chunk, size - first)) as lanes:
+                for i in range(first, min(first + chunk, size)):
+                    lanes.start(i - first)
+                    mapped.start(i == 0)
+                    results.append(function(i))
+    return results
+
+
+def run_empty(function):
+    """The results for a sample of zeros, which only tell structure and shapes."""
+    before = default_generator.get_state()
+    with Mapped(()), Lanes("different", 1) as lanes, no_grad():
+        lanes.start(0)
+        try:
+            return function()
+        finally:
+            default_generator.set_state(before)
+
+
+def equal(tensors):
+    """Whether all samples gave the same value."""
+    first = tensors[0]
+    return all(t is first or _same(first.value.detach(), t.value.detach()) for t in tensors[1:])
