@@ -8,7 +8,7 @@ from .registry import METHODS, OPERATORS, RETURN_TYPES, attach, call, functions
 FAMILIES = ["creation", "ranges", "views", "joining", "shape", "padding", "scatter", "random", "pointwise",
             "comparison", "bitwise", "complex", "activation", "reduction", "matmul", "einsum", "loss", "loss_margin",
             "sorting", "scan", "statistics", "gradient", "special", "convolution", "pooling", "normalization",
-            "embedding", "attention", "recurrent", "methods"]
+            "embedding", "attention", "recurrent", "legacy", "distance", "interpolation", "methods"]
 
 for _family in FAMILIES:
     importlib.import_module(f"{__name__}.{_family}")

@@ -86,3 +86,7 @@ def _sum_private(v, names, others, out):
     if not axes:
         return v, list(names)
     return prims.sum(v, axes=axes, keepdims=False), [n for i, n in enumerate(names) if i not in axes]
+
+
+tied = prims.host_call(  # the first Value; the second takes part in the graph with a gradient of zero
+    "tied", lambda a, b: a, vjp=[lambda g, out, a, b: g, lambda g, out, a, b: prims.zeros_like(b)], uses_output=False)
