@@ -1,6 +1,7 @@
 """Tensors from nothing: from Python data, from numbers, from ranges."""
 
 import math
+from itertools import chain
 
 import numpy as np
 
@@ -134,10 +135,13 @@ def from_data(data, dtype=None):
     if isinstance(data, (bool, int, float, complex)):
         dtype = dtype or dtypes.scalar_dtype(data)
         return from_array(_number(data, dtype), dtype)
-    if not isinstance(data, (list, tuple, range)) and not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
+    if isinstance(data, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if not _is_sequence(data):
         raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
-    if isinstance(data, (str, dict, set)):
-        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    array = _plain_array(data, dtype)
+    if array is not None:
+        return from_array(array, dtype or dtypes.from_numpy_dtype(array.dtype))
     shape = _shape(data)
     flat = []
     _flatten(data, shape, 0, flat, ())
@@ -148,16 +152,62 @@ def from_data(data, dtype=None):
     return from_array(array, dtype)
 
 
-def _number(x, dtype):
-    if isinstance(x, int) and not isinstance(x, bool) and dtype.numpy.kind in "iu":
+def _plain_array(data, dtype):
+    """The array of nested lists that hold Python's ints, floats and bools only, made in one go; None for all else."""
+    level = data
+    kinds = set(map(type, level))
+    while kinds == {list} or kinds == {tuple}:
+        level = list(chain.from_iterable(level))
+        kinds = set(map(type, level))
+    if not kinds or not kinds <= _PLAIN:
+        return None
+    try:
+        array = np.array(data, np.float64 if float in kinds else np.int64 if int in kinds else np.bool_)
+    except (ValueError, OverflowError):
+        return None  # ragged or too large: the careful way finds the words for it
+    if array.size != len(level):
+        return None
+    if dtype is None:
+        return array.astype(dtypes.get_default_dtype().numpy) if float in kinds else array
+    if dtype.numpy.kind in "iu":
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            return None
+        low, high = int(array.min()), int(array.max())
         info = np.iinfo(dtype.numpy)
-        if not -(2 ** 63) <= x < 2 ** 64 or (dtype is dtypes.int64 and x > info.max):
-            raise RuntimeError("Overflow when unpacking long long")
-        if not info.min <= x <= info.max:
-            raise RuntimeError(f"value cannot be converted to type {_c_name(dtype)} without overflow")
+        if low < info.min or high > info.max:
+            return None
+    with np.errstate(all="ignore"):
+        return array.astype(dtype.numpy)
+
+
+_PLAIN = frozenset([int, float, bool])
+
+
+def _number(x, dtype):
+    """A Python number as a zero-dim array; RuntimeError or ValueError where `dtype` cannot hold it."""
+    kind = dtype.numpy.kind
     if isinstance(x, complex) and not dtype.is_complex:
-        raise RuntimeError(f"value cannot be converted to type {_c_name(dtype)} without overflow")
-    return np.array(x).astype(dtype.numpy)
+        raise RuntimeError(f"value cannot be converted to type {_short(dtype)} without overflow")
+    if kind in "iu" and not isinstance(x, bool):
+        if isinstance(x, int):
+            _check_range(x, x, dtype)
+            return np.array(x & (1 << dtype.itemsize * 8) - 1 if x < 0 and kind == "u" else x, dtype.numpy)
+        if not np.isfinite(x) or not np.iinfo(dtype.numpy).min <= int(x) <= np.iinfo(dtype.numpy).max:
+            raise RuntimeError(f"value cannot be converted to type {_short(dtype)} without overflow")
+    with np.errstate(all="ignore"):
+        return np.array(x).astype(dtype.numpy)
+
+
+def _short(dtype):
+    return str(dtype)[6:]
+
+
+def _check_range(low, high, dtype):
+    info = np.iinfo(dtype.numpy)
+    if not -(2 ** 63) <= low or high >= 2 ** 63 and not (dtype.numpy == np.uint64 and high < 2 ** 64):
+        raise ValueError("Overflow when unpacking long long")
+    if high > info.max or low < info.min and not (dtype.numpy.kind == "u" and low >= -info.max):
+        raise RuntimeError(f"value cannot be converted to type {_short(dtype)} without overflow")
 
 
 def _c_name(dtype):
@@ -165,43 +215,62 @@ def _c_name(dtype):
             "float32": "float", "float64": "double"}.get(str(dtype)[6:], str(dtype)[6:])
 
 
+def _is_sequence(x):
+    """What nests: sequences and arrays. Tensors count as numbers."""
+    if isinstance(x, (list, tuple, range)):
+        return True
+    if isinstance(x, (Tensor, str, bytes, dict, set)):
+        return False
+    if isinstance(x, np.ndarray):
+        return x.ndim > 0
+    return hasattr(x, "__len__") and hasattr(x, "__getitem__") and not isinstance(x, np.generic)
+
+
 def _shape(data):
     shape = []
-    while isinstance(data, (list, tuple, range, np.ndarray, Tensor)) or (
-            hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, (str, bytes))):
-        if isinstance(data, (np.ndarray, Tensor)):
-            return tuple(shape) + tuple(data.shape)
+    while _is_sequence(data):
+        if isinstance(data, np.ndarray):
+            return tuple(shape) + data.shape
         shape.append(len(data))
         if not len(data):
             break
         data = data[0]
+    if isinstance(data, str) and shape:
+        raise ValueError("too many dimensions 'str'")
     return tuple(shape)
 
 
 def _flatten(data, shape, depth, out, path):
-    if isinstance(data, (np.ndarray, Tensor)) and (len(data.shape) or depth == len(shape)):
-        if tuple(data.shape) != shape[depth:]:
+    if isinstance(data, np.ndarray) and (data.ndim or depth == len(shape)):
+        if data.shape != shape[depth:]:
             raise ValueError(f"expected sequence of length {shape[depth] if depth < len(shape) else 0} at dim {depth} (got "
-                             f"{data.shape[0] if len(data.shape) else 0})")
-        array = data if isinstance(data, np.ndarray) else data.detach().cpu().numpy()
-        out.extend(array.reshape(-1))
+                             f"{data.shape[0] if data.ndim else 0})")
+        out.extend(data.reshape(-1))
         return
     if depth == len(shape):
-        if isinstance(data, (list, tuple)):
-            raise TypeError("not a sequence" if not depth else f"must be real number, not {type(data).__name__}")
+        if isinstance(data, Tensor):
+            if data.numel() != 1:
+                raise ValueError("only one element tensors can be converted to Python scalars")
+            out.append(data.detach().cpu().reshape((1,)).numpy()[0])
+            return
+        if _is_sequence(data):
+            whole = out and all(isinstance(x, (int, np.integer)) for x in out)
+            raise TypeError("not a sequence" if not depth else f"'{type(data).__name__}' object cannot be interpreted as an integer"
+                            if whole else f"must be real number, not {type(data).__name__}")
         if isinstance(data, str) or data is None or not isinstance(data, (bool, int, float, complex, np.generic)):
             if hasattr(data, "__index__"):
                 data = data.__index__()
             elif hasattr(data, "__float__"):
                 data = float(data)
-            elif depth == 0 or data is None or isinstance(data, (str, dict)):
-                raise (RuntimeError(f"Could not infer dtype of {type(data).__name__}") if not isinstance(data, str) else
-                       TypeError("new(): invalid data type 'str'"))
+            elif isinstance(data, str):
+                raise TypeError("new(): invalid data type 'str'")
             else:
                 raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
         out.append(data)
         return
-    if not hasattr(data, "__len__") or isinstance(data, (str, bytes)):
+    if not _is_sequence(data):
+        if isinstance(data, Tensor) and data.numel() != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
         raise TypeError("not a sequence")
     if len(data) != shape[depth]:
         raise ValueError(f"expected sequence of length {shape[depth]} at dim {depth} (got {len(data)})")
@@ -231,15 +300,9 @@ def _array(flat, dtype):
     kind = dtype.numpy.kind
     if kind in "iu" and flat:
         ints = [int(x) for x in flat]
-        info = np.iinfo(dtype.numpy)
         low, high = min(ints), max(ints)
-        if low < info.min or high > info.max:
-            if not -(2 ** 63) <= low or high >= 2 ** 63:
-                raise RuntimeError("Overflow when unpacking long long")
-            if dtype.numpy.kind == "u" and low < 0 and high <= info.max:
-                return np.array(ints, np.int64).astype(dtype.numpy)
-            raise RuntimeError(f"value cannot be converted to type {_c_name(dtype)} without overflow")
-        return np.array(ints, dtype.numpy)
+        _check_range(low, high, dtype)
+        return np.array(ints, np.int64).astype(dtype.numpy) if low < 0 else np.array(ints, dtype.numpy)
     if not dtype.is_complex and any(isinstance(x, (complex, np.complexfloating)) for x in flat):
         raise TypeError(f"can't convert complex to {'float' if dtype.is_floating_point else 'int'}")
     wide = np.complex128 if dtype.is_complex else np.float64 if dtype.is_floating_point else None

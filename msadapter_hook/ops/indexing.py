@@ -30,6 +30,8 @@ def _as_index(item):
     if isinstance(item, (list, range)) or isinstance(item, tuple):
         from .creation import from_data
 
+        if len(item) and isinstance(item[0], str):
+            raise TypeError("new(): invalid data type 'str'")
         made = from_data(list(item))
         if made._dtype not in (dtypes.bool_, dtypes.uint8, dtypes.int64):
             made = from_array(made.value.numpy.astype(np.int64))

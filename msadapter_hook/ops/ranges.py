@@ -215,7 +215,7 @@ def new_empty_strided(self, size, stride, dtype=None, layout=None, device=None, 
 
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """A copy of `data` in this tensor's dtype and device. Source: PyTorch, Tensor.new_tensor."""
-    made = from_data(data, dtype or (data._dtype if isinstance(data, Tensor) and dtype is None else self._dtype))
+    made = from_data(data, dtype or self._dtype)
     return finish(made, self.device if device is None else Device(device), requires_grad)
 
 
