@@ -13,7 +13,7 @@ import dist_cases as cases  # noqa: E402
 dists = cases.make(torch)
 goldens = {
     "torch": torch.__version__,
-    "distributions": {name: cases.describe(torch, d) for name, d in dists.items()},
+    "distributions": {name: cases.describe(torch, d()) for name, d in dists.items()},
     "kl": cases.divergences(torch, dists),
     "transforms": {name: cases.run_transform(*case) for name, case in cases.transforms(torch).items()},
 }

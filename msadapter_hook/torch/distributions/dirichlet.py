@@ -1,8 +1,9 @@
 # The Dirichlet distribution.
-from .. import _dirichlet_grad, _sample_dirichlet, digamma, lgamma, xlogy
+from .. import _sample_dirichlet, digamma, lgamma, xlogy
 from ..autograd import Function
 from ..autograd.function import once_differentiable
 from . import constraints
+from ._implicit import dirichlet_grad
 from .exp_family import ExponentialFamily
 
 __all__ = ["Dirichlet"]
@@ -22,7 +23,7 @@ class _Dirichlet(Function):
     def backward(ctx, grad_output):
         x, concentration = ctx.saved_tensors
         total = concentration.sum(-1, True).expand_as(concentration)
-        grad = _dirichlet_grad(x, concentration, total)
+        grad = dirichlet_grad(x, concentration, total)
         return grad * (grad_output - (x * grad_output).sum(-1, True))
 
 

@@ -1,7 +1,7 @@
 # The multivariate normal distribution.
 import math
 
-from .. import Size, broadcast_shapes, cholesky_inverse, eye, flip, linalg, matmul, transpose
+from .. import Size, broadcast_shapes, eye, flip, linalg, matmul, transpose
 from . import constraints
 from .distribution import Distribution
 from .utils import _standard_normal, lazy_property
@@ -37,6 +37,13 @@ def _precision_to_scale_tril(P):
     L_inv = transpose(flip(Lf, (-2, -1)), -2, -1)
     identity = eye(P.shape[-1], dtype=P.dtype, device=P.device)
     return linalg.solve_triangular(L_inv, identity, upper=False)
+
+
+def _inverse_from_tril(L):
+    """The inverse of L L^T."""
+    identity = eye(L.shape[-1], dtype=L.dtype, device=L.device).expand(L.shape)
+    half = linalg.solve_triangular(L, identity, upper=False)
+    return matmul(half.mT, half)
 
 
 class MultivariateNormal(Distribution):
@@ -107,7 +114,7 @@ class MultivariateNormal(Distribution):
 
     @lazy_property
     def precision_matrix(self):
-        return self._expand_matrix(cholesky_inverse(self._unbroadcasted_scale_tril))
+        return self._expand_matrix(_inverse_from_tril(self._unbroadcasted_scale_tril))
 
     @property
     def mean(self):

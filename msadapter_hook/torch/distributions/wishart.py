@@ -6,7 +6,6 @@ from .. import (
     Size,
     arange,
     broadcast_shapes,
-    cholesky_inverse,
     digamma,
     finfo,
     linalg,
@@ -17,7 +16,7 @@ from .. import (
 )
 from . import constraints
 from .distribution import Distribution
-from .multivariate_normal import _precision_to_scale_tril
+from .multivariate_normal import _inverse_from_tril, _precision_to_scale_tril
 from .utils import lazy_property
 
 __all__ = ["Wishart"]
@@ -124,7 +123,7 @@ class Wishart(Distribution):
 
     @lazy_property
     def precision_matrix(self):
-        return self._expand_matrix(cholesky_inverse(self._unbroadcasted_scale_tril))
+        return self._expand_matrix(_inverse_from_tril(self._unbroadcasted_scale_tril))
 
     @property
     def mean(self):
@@ -185,7 +184,7 @@ class Wishart(Distribution):
             -nu * (p * _log_2 / 2 + self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1))
             - mvlgamma(nu / 2, p=p)
             + (nu - p - 1) / 2 * linalg.slogdet(value).logabsdet
-            - cholesky_solve_trace(value, self._unbroadcasted_scale_tril) / 2
+            - _solved_trace(value, self._unbroadcasted_scale_tril) / 2
         )
 
     def entropy(self):
@@ -209,8 +208,9 @@ class Wishart(Distribution):
         return (y + (p + 1) / 2) * (-linalg.slogdet(-2 * x).logabsdet + _log_2 * p) + mvlgamma(y + (p + 1) / 2, p=p)
 
 
-def cholesky_solve_trace(value, tril):
+def _solved_trace(value, tril):
     """trace((L L^T)^-1 value)."""
-    from .. import cholesky_solve
-
-    return cholesky_solve(value, tril).diagonal(dim1=-2, dim2=-1).sum(dim=-1)
+    batch = broadcast_shapes(value.shape[:-2], tril.shape[:-2])
+    tril = tril.expand(tuple(batch) + tril.shape[-2:])
+    half = linalg.solve_triangular(tril, value.expand(tuple(batch) + value.shape[-2:]), upper=False)
+    return linalg.solve_triangular(tril.mT, half, upper=True).diagonal(dim1=-2, dim2=-1).sum(dim=-1)
