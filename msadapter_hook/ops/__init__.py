@@ -6,7 +6,7 @@ from .registry import METHODS, OPERATORS, RETURN_TYPES, attach, call, functions
 
 # One module per family; each registers its operators when it is imported.
 FAMILIES = ["creation", "ranges", "views", "joining", "shape", "padding", "scatter", "random", "pointwise",
-            "comparison", "bitwise", "complex", "activation", "reduction", "matmul", "einsum", "loss", "loss_margin",
+            "binary", "comparison", "bitwise", "complex", "activation", "reduction", "matmul", "einsum", "loss", "loss_margin",
             "sorting", "scan", "statistics", "gradient", "special", "convolution", "pooling", "normalization",
             "embedding", "attention", "recurrent", "legacy", "distance", "interpolation", "methods"]
 

@@ -5,11 +5,12 @@ import warnings
 import numpy as np
 
 from msadapter_hook import prims
-from msadapter_hook.tape import Value
+from msadapter_hook.tape import Value, constant, value_of
+from msadapter_hook.tensor import dtypes
 from msadapter_hook.tensor.generator import default_generator
 from msadapter_hook.tensor.geometry import wrap_dim
 
-from .promotion import dtype_of, is_complex, is_integral, to
+from .promotion import dtype_of, floating, is_complex, is_integral, to
 from .refusals import require_floating, require_kinds
 from .registry import METHODS, OPERATORS, Operator, _inplace, _Plain, call, composite, operator
 
@@ -300,6 +301,51 @@ def log_softmax(self, dim, dtype=None):
 
 def _whole(primitive, value):
     return prims.reshape(primitive(prims.reshape(value, shape=(1,)), axis=0), shape=())
+
+
+def _with_dim(name, primitive):
+    def body(self, dim, half_to_float=False):
+        value = to(self, dtypes.float32) if half_to_float else self
+        axis = wrap_dim(dim, value.ndim)
+        return primitive(value, axis=axis) if value.ndim else _whole(primitive, value)
+
+    body.__doc__ = f"{name[1:]} along `dim`, halves as float32 where asked. Source: PyTorch, torch.{name}."
+    operator(f"{name}(Tensor self, int dim, bool half_to_float) -> Tensor", forms="function", saves="result")(body)
+
+
+_with_dim("_softmax", prims.softmax)
+_with_dim("_log_softmax", prims.log_softmax)
+
+
+@operator("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", forms="function", saves="result")
+def _safe_softmax(self, dim, dtype=None):
+    """Softmax in which a row of -inf only gives zeros. Source: PyTorch, torch._safe_softmax."""
+    value = floating(to(self, dtype) if dtype is not None else self)
+    axes = (wrap_dim(dim, value.ndim),) if value.ndim else ()
+    made = softmax(value, dim)
+    if not value.size:
+        return made
+    masked = np.logical_and.reduce(np.isneginf(value.numpy), axis=axes, keepdims=True)
+    return prims.where(value_of(np.broadcast_to(masked, value.shape)), constant(0, value.dtype), made)
+
+
+@operator("_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+          forms="function out", saves="grad_output output")
+def _softmax_backward(grad_output, output, dim, input_dtype):
+    """The cotangent of softmax's input. Source: PyTorch, torch._softmax_backward_data."""
+    weighted = grad_output * output
+    axes = (wrap_dim(dim, output.ndim),) if output.ndim else ()
+    total = prims.sum(weighted, axes=axes, keepdims=True)
+    return to(weighted - output * prims.broadcast_to(total, shape=output.shape), input_dtype)
+
+
+@operator("_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+          forms="function out", saves="grad_output output")
+def _log_softmax_backward(grad_output, output, dim, input_dtype):
+    """The cotangent of log_softmax's input. Source: PyTorch, torch._log_softmax_backward_data."""
+    axes = (wrap_dim(dim, output.ndim),) if output.ndim else ()
+    total = prims.sum(grad_output, axes=axes, keepdims=True)
+    return to(grad_output - prims.exp(output) * prims.broadcast_to(total, shape=output.shape), input_dtype)
 
 
 def _implicit(name, ndim, stacklevel):

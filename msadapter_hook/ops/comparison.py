@@ -210,6 +210,30 @@ def type_as(self, other):
     return self.to(other._dtype)
 
 
+@composite("_is_all_true(Tensor self) -> Tensor")
+def is_all_true(self):
+    """Whether every element is true; a bool tensor. Source: PyTorch, torch._is_all_true."""
+    return self.all()
+
+
+@composite("_is_any_true(Tensor self) -> Tensor")
+def is_any_true(self):
+    """Whether some element is true; a bool tensor. Source: PyTorch, torch._is_any_true."""
+    return self.any()
+
+
+@composite("is_signed(Tensor self) -> bool")
+def is_signed(self):
+    """Whether the dtype has negative numbers. Source: PyTorch, torch.is_signed."""
+    return self._dtype.is_signed
+
+
+@composite("is_nonzero(Tensor self) -> bool", forms="method")
+def is_nonzero(self):
+    """Whether the single element is not zero. Source: PyTorch, Tensor.is_nonzero."""
+    return bool(self)
+
+
 @composite("is_same_size(Tensor self, Tensor other) -> bool")
 def is_same_size(self, other):
     """Whether the sizes agree. Source: PyTorch, torch.is_same_size."""

@@ -7,7 +7,7 @@ from msadapter_hook.tensor import Tensor, dtypes
 from msadapter_hook.tensor import view as moves
 
 from .promotion import dtype_of, floating, is_complex
-from .registry import composite, operator, view
+from .registry import METHODS, OPERATORS, composite, operator, view
 
 _PARTS = (dtypes.float16, dtypes.float32, dtypes.float64)
 
@@ -131,6 +131,22 @@ def adjoint(self):
     if self.dim() < 2:
         raise RuntimeError(f"tensor.adjoint() is only supported on matrices or batches of matrices. Got {self.dim()}-D tensor.")
     return self.transpose(-2, -1).conj()
+
+
+for _name, _target in {"_conj": "conj", "_conj_physical": "conj_physical"}.items():
+    OPERATORS[_name] = OPERATORS[_target]
+    METHODS[_name] = METHODS[_target]
+
+
+def _abs_in_place(self):
+    """The absolute values, in place; not of complex tensors. Source: PyTorch, Tensor.abs_."""
+    if self._dtype.is_complex:
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+    return _abs_real(self)
+
+
+_abs_real = METHODS["abs_"]
+METHODS["abs_"] = METHODS["absolute_"] = _abs_in_place
 
 
 # ------------------------------------------------------------------------------------------------ parts as views

@@ -13,7 +13,7 @@ from . import arguments
 from .creation import from_data, like_geometry
 from .indexing import getitem, setitem
 from .views import flat_moves, whole_history
-from .registry import METHODS, OPERATORS, check_inplace, composite
+from .registry import METHODS, OPERATORS, check_inplace, composite, refuse_overlap
 
 
 # ------------------------------------------------------------------------------------------------ out to Python
@@ -225,6 +225,7 @@ def copy_(self, src, non_blocking=False):
     if not isinstance(src, Tensor):
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {arguments.type_name(src)}")
     check_inplace(self)
+    refuse_overlap(self, src)
     value = cast_value(src.value, self._dtype)
     if value.shape != self._size:
         value = _fit(value, self._size)
@@ -316,6 +317,35 @@ def _updating(name):
     return method
 
 
+def _invert(self):
+    if self._dtype.is_floating_point or self._dtype.is_complex:
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+    return OPERATORS["bitwise_not"](self)
+
+
+def apply_(self, callable):
+    """Every element replaced by what `callable` makes of it. Source: PyTorch, Tensor.apply_."""
+    return map_(self, None, lambda x, _: callable(x))
+
+
+def map_(self, tensor, callable):
+    """Every element replaced by callable(element, element of `tensor`), which broadcasts. Source: PyTorch, Tensor.map_."""
+    return map2_(self, tensor, None, lambda x, y, _: callable(x, y))
+
+
+def map2_(self, x, y, callable):
+    """Every element replaced by callable(element, of `x`, of `y`). Source: PyTorch, Tensor.map2_."""
+    if self.requires_grad:
+        raise RuntimeError("Can't call map_() on Variable that requires grad. Use var.detach().map_() instead.")
+    others = []
+    for t in (x, y):
+        if t is not None and t._dtype is not self._dtype:
+            raise TypeError(f"map_: expected a tensor of dtype {self._dtype}, not {t._dtype}")
+        others.append([None] * self.numel() if t is None else t.expand(self._size).reshape(-1).tolist())
+    made = [callable(*items) for items in zip(self.reshape(-1).tolist(), *others)]
+    return self.copy_(from_data(made, self._dtype).reshape(self._size))
+
+
 def install_operators():
     """Attach Python's operators to Tensor, from the operators registered."""
     for python, name in {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide",
@@ -334,10 +364,10 @@ def install_operators():
     Tensor.__pos__ = lambda self: self
     Tensor.__abs__ = lambda self: OPERATORS["abs"](self)
     if "bitwise_not" in OPERATORS:
-        Tensor.__invert__ = lambda self: OPERATORS["bitwise_not"](self)
+        Tensor.__invert__ = _invert
     Tensor.__getitem__, Tensor.__setitem__ = getitem, setitem
     for method in (item, tolist, numpy, __array__, __bool__, __len__, __iter__, __contains__, __index__, __format__, __float__,
-                   __int__, __complex__, to, cpu, copy_, fill_, zero_, resize_):
+                   __int__, __complex__, apply_, map_, map2_, to, cpu, copy_, fill_, zero_, resize_):
         setattr(Tensor, method.__name__, method)
     Tensor.type = type_
     Tensor.__array_priority__ = 1000

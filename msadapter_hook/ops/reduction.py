@@ -354,6 +354,27 @@ def norm(self, p="fro", dim=None, keepdim=False, dtype=None):
     return call("_norms._vector_norm", value, number, dim, keepdim)
 
 
+@composite("frobenius_norm(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", forms="function out")
+def frobenius_norm(self, dim=(), keepdim=False):
+    """The 2-norm over dimensions. Source: PyTorch, torch.frobenius_norm."""
+    return call("_norms._vector_norm", self, 2.0, dim or None, keepdim)
+
+
+@composite("nuclear_norm(Tensor self, int[2] dim=[-2, -1], bool keepdim=False) -> Tensor", forms="function out")
+def nuclear_norm(self, dim=(-2, -1), keepdim=False):
+    """The sum of singular values. Source: PyTorch, torch.nuclear_norm."""
+    return call("linalg.matrix_norm", self, "nuc", dim, keepdim)
+
+
+@composite("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", forms="function")
+def norm_except_dim(v, pow=2, dim=0):
+    """The norms of all slices along `dim`, kept; -1: of the whole. Source: PyTorch, torch.norm_except_dim."""
+    if dim == -1:
+        return call("_norms._vector_norm", v, float(pow))
+    axis = axis_of(v.value, dim)
+    return call("_norms._vector_norm", v, float(pow), tuple(i for i in range(v.dim()) if i != axis), True)
+
+
 @composite("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor")
 def dist(self, other, p=2):
     """The p-norm of the difference. Source: PyTorch, torch.dist."""

@@ -28,8 +28,9 @@ _ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "
 class Overload:
     """One schema and its body, with the generated functions that bind arguments and run it."""
 
-    def __init__(self, schema, body, kind, saves, grad_name, layout):
+    def __init__(self, schema, body, kind, saves, grad_name, layout, overlap):
         self.layout = layout
+        self.overlap = overlap
         self.schema = schema
         self.body = body
         self.kind = kind
@@ -238,21 +239,23 @@ ELEMENTWISE_FAMILIES = frozenset(["pointwise", "comparison", "bitwise", "complex
 
 
 def operator(schema, *, forms="function method", namespace="", saves=None, grad_name=None, kind="kernel", aliases=(),
-             path=None, layout=None):
+             path=None, layout=None, overlap=None):
     """Declare a kernel: its body gets Values for Tensors and gives Values.
 
     `forms`: which of function, method, inplace, out exist. `saves`: the tensors that PyTorch keeps for the gradient,
     e.g. "self", "result", or "self:other" (kept where `other` requires grad): writing to them before backward is an error.
     `layout`: "elementwise" (the result lies in memory as the operands do; the default in the families of such operators),
     "self" (as the first tensor) or "contiguous".
-    `aliases`: further public names. `path`: how the report calls it (primitive, composition, host).
+    `overlap`: which overlaps of the written tensor with the inputs are refused: "partial" (the default where elementwise) or
+    "any". `aliases`: further public names. `path`: how the report calls it (primitive, composition, host).
     """
 
     def declare(body):
         parsed = parse(schema, namespace)
         family = body.__module__.rpartition(".")[2]
         chosen = layout or ("elementwise" if family in ELEMENTWISE_FAMILIES and kind == "kernel" else "contiguous")
-        overload = Overload(parsed, body, kind, saves, grad_name, None if chosen == "contiguous" else chosen)
+        overload = Overload(parsed, body, kind, saves, grad_name, None if chosen == "contiguous" else chosen,
+                            overlap or ("partial" if chosen == "elementwise" else None))
         for name in (parsed.name, *aliases):
             _register(name, overload, forms.split())
             if path:
@@ -354,6 +357,9 @@ def _call_out(entry, out, args, kwargs):
         if any(o.requires_grad for o in outs):
             raise RuntimeError(f"{entry.short}(): functions with out=... arguments don't support automatic differentiation, but "
                                "one of the arguments requires grad.")
+    if overload.overlap is not None:
+        for o in outs:
+            check_overlap(o, overload, bound)
     result = overload.run(bound)
     results = result if isinstance(result, tuple) else (result,)
     for o, r in zip(outs, results):
@@ -389,6 +395,8 @@ def _inplace(entry, name):
             if found is not None:
                 bound = found
         check_inplace(self)
+        if overload.overlap is not None:
+            check_overlap(self, overload, bound)
         if overload.kind == "kernel":
             result = overload.evaluate(bound)
             value = result if type(result) is Value else result[0]
@@ -403,6 +411,34 @@ def _inplace(entry, name):
     method.__qualname__ = "Tensor." + name
     method.__operator__ = entry
     return method
+
+
+_OVERLAP = ("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+            "location. Please clone() the tensor before performing the operation.")
+
+
+def refuse_overlap(tensor, other, anything=False):
+    """Raise where `other` shares only a part of the memory that is to be written (`anything`: or all of it)."""
+    if other is not tensor and other._history.storage is tensor._history.storage:
+        found = geometry.overlap_of((tensor._size, tensor._stride, tensor._offset), (other._size, other._stride, other._offset))
+        if found == "partial" or found and anything:
+            raise RuntimeError(_OVERLAP)
+    elif anything and other is tensor and tensor.numel():
+        raise RuntimeError(_OVERLAP)
+
+
+def check_overlap(tensor, overload, bound):
+    """Raise where an argument overlaps the written tensor in a way the operator does not allow; the written tensor itself may
+    be the first argument of its in-place form."""
+    anything = overload.overlap == "any"
+    for i in overload.tensors:
+        t = bound[i]
+        if isinstance(t, Tensor) and not (i == 0 and t is tensor):
+            refuse_overlap(tensor, t, anything)
+    for i in overload.lists:
+        for t in bound[i]:
+            if t is not None:
+                refuse_overlap(tensor, t, anything)
 
 
 def check_inplace(tensor):

@@ -6,7 +6,7 @@ from msadapter_hook.tensor.geometry import contiguous_stride, wrap_dim, wrap_dim
 
 from msadapter_hook.tape.recording import state
 
-from .registry import composite, view
+from .registry import call, composite, view
 
 METHOD = "method"
 
@@ -354,6 +354,10 @@ def view_as_real(self):
     """A complex tensor as pairs of real numbers. Source: PyTorch, torch.view_as_real."""
     if not self._dtype.is_complex:
         raise RuntimeError("view_as_real is only supported for complex tensors")
+    if call("is_conj", self):
+        raise RuntimeError("view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can "
+                           "view it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias "
+                           "the original.")
     return self._view(moves.AsReal(), self._size + (2,), tuple([s * 2 for s in self._stride]) + (1,), self._offset * 2,
                       self._dtype.to_real())
 
