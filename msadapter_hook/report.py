@@ -18,6 +18,7 @@ PATHS = {
 _lock = threading.Lock()
 _calls = {}  # (name, path) -> [calls, seconds]
 _missing = {}  # name -> times asked for
+_events = {}  # text -> times
 
 
 def enable(on=True):
@@ -31,6 +32,7 @@ def clear():
     with _lock:
         _calls.clear()
         _missing.clear()
+        _events.clear()
 
 
 def count(name, path, seconds):
@@ -43,6 +45,20 @@ def count(name, path, seconds):
         entry = _calls.setdefault((name, path), [0, 0.0])
         entry[0] += 1
         entry[1] += seconds
+
+
+def note(event):
+    """Something worth a line happened (a program compiled, ...); counted by its text."""
+    if not enabled:
+        return
+    with _lock:
+        _events[event] = _events.get(event, 0) + 1
+
+
+def events():
+    """A copy of the events: {text: times}."""
+    with _lock:
+        return dict(_events)
 
 
 def missing(name):
@@ -81,6 +97,8 @@ def table():
                 lines.append(f"  {path} ({meaning}): {len(chosen)} names, {number} calls, {seconds * 1e3:.2f} ms")
     else:
         lines.append("  no operator was called")
+    for event, times in sorted(events().items()):
+        lines.append(f"  {event}: {times}")
     if lacking:
         lines.append("  missing (asked for, not provided):")
         lines += [

@@ -64,7 +64,15 @@ class Settings:
         "ENABLE_BACKWARD", False, _switch, "1: the hook with the tape, so that Tensor.backward() works"
     )
     eager: bool = _variable("MSADAPTER_EAGER", False, _switch, "1: compute every value at once, never late")
-    jit: bool = _variable("MSADAPTER_JIT", False, _switch, "1: compile recorded programs with mindspore.jit")
+    jit: str = _variable(
+        "MSADAPTER_JIT",
+        "auto",
+        _choice("auto", "on", "off"),
+        "replay of recorded programs compiled by mindspore.jit; auto: where it pays for itself",
+    )
+    cache: str | None = _variable(
+        "MSADAPTER_CACHE", None, _text, "folder of compiled programs' sources; unset: msadapter_hook in the user's cache folder"
+    )
     kernels: str = _variable(
         "MSADAPTER_KERNELS",
         "mindspore",
@@ -117,6 +125,15 @@ _LOG_LEVELS = {"debug": "0", "info": "1", "warning": "2", "error": "3", "critica
 
 _current = None
 _origins = {}  # variable -> who set it, where that was not the user's environment
+
+
+def cache_folder():
+    """Where sources of compiled programs are kept (a pathlib.Path)."""
+    from pathlib import Path
+
+    chosen = current().cache
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(chosen) if chosen else Path(base) / "msadapter_hook"
 
 
 def current():

@@ -1,8 +1,9 @@
 """The only importers of mindspore: runtime settings, primitives, arrays in and out, gradients of pure functions."""
 
 from .arrays import as_numpy, from_numpy
+from .compiled import compile_gradient
 from .gradient import Gradient, stop_gradient
 from .primitives import primitive
 from .runtime import mindspore, prepare
 
-__all__ = ["Gradient", "as_numpy", "from_numpy", "mindspore", "prepare", "primitive", "stop_gradient"]
+__all__ = ["Gradient", "compile_gradient", "as_numpy", "from_numpy", "mindspore", "prepare", "primitive", "stop_gradient"]

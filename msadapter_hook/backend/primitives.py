@@ -7,7 +7,24 @@ from mindspore.ops import operations as _operations
 from . import runtime  # noqa: F401  (MindSpore is configured before a primitive exists)
 
 
+class Kernel:
+    """A MindSpore primitive that can be overheard: a `Listing` writes down the calls made while it is active."""
+
+    __slots__ = ("instance", "name")
+    listening = None
+
+    def __init__(self, name, instance):
+        self.name = name
+        self.instance = instance
+
+    def __call__(self, *args):
+        result = self.instance(*args)
+        if Kernel.listening is not None:
+            Kernel.listening.note(self, args, result)
+        return result
+
+
 @lru_cache(maxsize=4096)
-def primitive(name: str, *attributes, **named):
+def primitive(name: str, *attributes, **named) -> Kernel:
     """The instance of the MindSpore primitive `name` with these attributes; callable on MindSpore tensors."""
-    return getattr(_operations, name)(*attributes, **named)
+    return Kernel(name, getattr(_operations, name)(*attributes, **named))

@@ -10,6 +10,7 @@ import numpy as np
 
 from msadapter_hook import backend
 
+from .replay import Replay
 from .value import Value
 
 _KEPT = 256
@@ -20,7 +21,7 @@ _differentiated = set()
 class Program:
     """The function of `nodes` (in order of recording): arrays of the inputs in, arrays of the outputs out."""
 
-    __slots__ = ("source", "function", "positions", "base", "zeros", "_gradient")
+    __slots__ = ("source", "function", "positions", "base", "zeros", "_replay")
 
     def __init__(self, source, function, positions, base, carried):
         self.source = source
@@ -28,7 +29,7 @@ class Program:
         self.positions = positions
         self.base = base  # the structure without the values that are only carried along
         self.zeros = tuple([constant_zeros(shape, dtype) for shape, dtype in carried])
-        self._gradient = backend.Gradient(function, positions)
+        self._replay = Replay(function, positions, len(carried), source.count("\n"))
 
     def differentiated(self):
         """Whether a backward pass has differentiated a program of this structure."""
@@ -41,7 +42,7 @@ class Program:
             _differentiated.clear()
         _differentiated.add(self.base)
         given = tuple([g.array for g in cotangents]) + self.zeros
-        results, grads = self._gradient(distinct_arrays(inputs), given)
+        results, grads = self._replay(distinct_arrays(inputs), given)
         for (node, i), result in zip(outputs, results):
             value = node.outputs[i]()
             if value is not None and value.pending:

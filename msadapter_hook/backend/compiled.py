@@ -1,0 +1,102 @@
+"""Compiled replay: a program written out as straight-line source over primitives and compiled by mindspore.jit.
+
+The source is a real file in the user's cache folder (MindSpore's parser wants one, and people may read it).
+"""
+
+import hashlib
+import importlib.util
+import sys
+
+from msadapter_hook import settings
+
+from .gradient import Gradient, stop_gradient
+from .primitives import Kernel
+from .runtime import mindspore
+
+
+class Listing:
+    """The primitive calls of one run of a function, as lines of source."""
+
+    def __init__(self, inputs):
+        self.names = {id(t): f"x{i}" for i, t in enumerate(inputs)}
+        self.kept = list(inputs)  # identities stay unique while the objects live
+        self.lines = []
+        self.environment = {}
+
+    def note(self, kernel, args, result):
+        name = f"k{len(self.lines)}"
+        self.environment[name] = kernel.instance
+        made = f"v{len(self.lines)}"
+        self.lines.append(f"    {made} = {name}({', '.join(map(self.spell, args))})  # {kernel.name}")
+        self._name(result, made)
+
+    def _name(self, result, made):
+        if isinstance(result, (tuple, list)):
+            for i, r in enumerate(result):
+                self._name(r, f"{made}[{i}]")
+        else:
+            self.names[id(result)] = made
+            self.kept.append(result)
+
+    def spell(self, arg):
+        """An argument as source: the name of a value, a literal, or a constant of the module."""
+        known = self.names.get(id(arg))
+        if known is not None:
+            return known
+        if isinstance(arg, (tuple, list)):
+            inside = ", ".join(map(self.spell, arg))
+            return f"({inside},)" if isinstance(arg, tuple) and arg else f"({inside})" if isinstance(arg, tuple) else f"[{inside}]"
+        if arg is None or isinstance(arg, (bool, int, float, str)):
+            return repr(arg)
+        name = f"c{len(self.environment)}"
+        self.environment[name] = arg
+        self.names[id(arg)] = name
+        self.kept.append(arg)
+        return name
+
+
+def list_program(function, inputs):
+    """(lines, environment, names of the outputs) of one run of `function` on MindSpore tensors."""
+    listing = Listing(inputs)
+    before, Kernel.listening = Kernel.listening, listing
+    try:
+        outputs = function(*inputs)
+    finally:
+        Kernel.listening = before
+    return listing, [listing.spell(o) for o in outputs]
+
+
+def compile_gradient(function, inputs, positions, carried):
+    """The compiled form of `Gradient(function, positions)`; the last `carried` outputs of `function` bear no gradient.
+
+    Whatever MindSpore raises when it cannot compile is passed on.
+    """
+    listing, outputs = list_program(function, inputs)
+    parameters = ", ".join(f"x{i}" for i in range(len(inputs)))
+    cut = len(outputs) - carried
+    results = "".join(f"{o}, " for o in outputs[:cut]) + "".join(f"stop({o}), " for o in outputs[cut:])
+    source = f"def program({parameters}):\n" + "\n".join(listing.lines) + f"\n    return ({results})\n"
+    digest = hashlib.sha256(source.encode()).hexdigest()[:16]
+    folder = settings.cache_folder() / "programs"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"program_{digest}.py"
+    temporary = path.with_suffix(f".{id(listing)}.tmp")
+    temporary.write_text(source)
+    temporary.replace(path)
+    name = f"msadapter_program_{digest}_{id(listing)}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    module.__dict__.update(listing.environment, stop=stop_gradient)
+    sys.modules[name] = module  # MindSpore's parser looks the module up
+    spec.loader.exec_module(module)
+    compiled = mindspore.jit(Gradient(module.program, positions)._call)
+
+    def call(given, cotangents):
+        values, grads = compiled(*given, cotangents)
+        grads = grads if isinstance(grads, tuple) else (grads,)
+        # a gradient is read before the loss: in the other order three spinning threads share the cores, at a quarter of the speed
+        if grads:
+            grads[0].asnumpy()
+        return values, grads
+
+    return call

@@ -1,0 +1,100 @@
+"""How a program is replayed: operation by operation, or compiled where that pays."""
+
+import logging
+import statistics
+import time
+
+from msadapter_hook import backend, report, settings
+
+_log = logging.getLogger("msadapter_hook")
+
+_COMPILED_AT_MOST = 16
+_SAMPLES = 7
+
+
+class _Policy:
+    """What all replays share: how many are compiled, and whether a program has asked for it (torch.compile, graph mode)."""
+
+    compiled = 0
+    wanted = 0
+
+
+policy = _Policy()
+
+
+class Replay:
+    """`(inputs, cotangents) -> (outputs, gradients)` of a function, by the faster of two ways.
+
+    Compiling takes seconds. Under `auto` it is tried once the program has run for so long that compiling costs it no more than
+    a few percent, and kept only if it is measured faster; `on` compiles at the third run; `off` never.
+    """
+
+    __slots__ = ("_function", "_positions", "_carried", "_plain", "_compiled", "_runs", "_spent", "_price", "_times", "_way")
+
+    def __init__(self, function, positions, carried, length):
+        self._function = function
+        self._positions = positions
+        self._carried = carried
+        self._plain = backend.Gradient(function, positions)
+        self._compiled = None
+        self._runs = 0
+        self._spent = 0.0
+        self._price = 1.0 + 0.05 * length  # seconds that compiling may take
+        self._times = {"plain": [], "compiled": []}
+        self._way = "plain"
+
+    def __call__(self, inputs, cotangents):
+        self._runs += 1
+        way = self._way
+        if way == "compiled":
+            return self._compiled(inputs, cotangents)
+        if way == "settled":
+            return self._plain(inputs, cotangents)
+        if way == "plain" and self._due():
+            self._compile(inputs)
+            way = self._way
+        chosen = self._compiled if way == "trying" and len(self._times["compiled"]) <= _SAMPLES else self._plain
+        start = time.perf_counter()
+        result = chosen(inputs, cotangents)
+        spent = time.perf_counter() - start
+        self._spent += spent
+        if way == "trying":
+            self._judge(chosen, spent)
+        elif len(self._times["plain"]) < 64:
+            self._times["plain"].append(spent)
+        return result
+
+    def _due(self):
+        chosen = settings.current().jit
+        if chosen == "off" or policy.compiled >= _COMPILED_AT_MOST:
+            return False
+        if chosen == "on" or policy.wanted:
+            return self._runs > 2
+        return self._runs > 20 and self._spent > 30 * self._price
+
+    def _compile(self, inputs):
+        try:
+            self._compiled = backend.compile_gradient(self._function, inputs, self._positions, self._carried)
+        except Exception as error:  # MindSpore raises many kinds where it cannot compile; replay goes on as before
+            _log.info("a program is replayed without compiling: %s", error)
+            report.note("programs that could not be compiled")
+            self._way = "settled"
+            return
+        policy.compiled += 1
+        report.note("programs compiled")
+        self._way = "trying"
+
+    def _judge(self, chosen, spent):
+        """Compare medians; the first compiled run compiles, and does not count."""
+        times = self._times["compiled"]
+        times.append(spent)
+        if len(times) <= _SAMPLES:
+            return
+        forced = settings.current().jit == "on" or policy.wanted
+        faster = statistics.median(times[1:]) <= statistics.median(self._times["plain"][-_SAMPLES:] or [float("inf")])
+        if faster or forced:
+            self._way = "compiled"
+        else:
+            self._way, self._compiled = "settled", None
+            policy.compiled -= 1
+            report.note("programs compiled and found slower")
