@@ -273,12 +273,18 @@ class TreeSpec:
             return
         kind = _node_type(tree)
         if kind is not self.type:
-            raise ValueError(f"Type mismatch; expected {self.type!r}, but got {type(tree)!r}.")
+            raise ValueError(f"Node type mismatch; expected {self.type!r}, but got {type(tree)!r}.")
         values, context = SUPPORTED_NODES[kind].flatten_fn(tree)
         if len(values) != self.num_children:
             raise ValueError(f"Node arity mismatch; expected {self.num_children}, but got {len(values)}.")
         if kind in (dict, OrderedDict) and set(context) != set(self.context):
-            raise ValueError(f"Node keys mismatch; expected {self.context!r}, but got {context!r}.")
+            missing, extra = set(self.context) - set(context), set(context) - set(self.context)
+            message = "Node keys mismatch"
+            if missing:
+                message += f"; missing key(s): {missing}"
+            if extra:
+                message += f"; extra key(s): {extra}"
+            raise ValueError(message + ".")
         if kind in (dict, OrderedDict):
             values = [tree[key] for key in self.context]
         for child, value in zip(self.children_specs, values):
@@ -345,7 +351,7 @@ def tree_flatten(tree, is_leaf=None):
 def tree_unflatten(leaves, treespec):
     """The tree of a spec with the given leaves."""
     if not isinstance(treespec, TreeSpec):
-        raise TypeError(f"Expected `treespec` to be an instance of TreeSpec but got item of type {type(treespec)}.")
+        raise TypeError(f"Expected `treespec` to be an instance of PyTreeSpec but got item of type {type(treespec)}.")
     return treespec.unflatten(leaves)
 
 
