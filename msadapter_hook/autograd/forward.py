@@ -40,6 +40,14 @@ class Level:
     def tangent(self, value):
         return self.tangents.get(value)
 
+    def primal(self, tensor):
+        """The tensor's data and history without the tangent."""
+        levels, state.levels = state.levels, tuple([one for one in state.levels if one is not self])
+        try:
+            return Tensor._make(prims.reshape(tensor.value, shape=tuple(tensor.shape)), tensor.dtype)
+        finally:
+            state.levels = levels
+
     def follow(self, depth, primitive, inputs, attributes, outputs):
         """Give the outputs of a call the tangents that follow from those of its inputs. What is computed here is seen by the
         levels outside of this one only."""

@@ -345,7 +345,7 @@ def _push(ctx, args, inputs, places, outputs):
             continue
         given = [None] * len(args)
         for place, v, t in zip(places, inputs, known):
-            if t is None and ctx.materialize_grads:
+            if t is None and ctx.materialize_grads and v.dtype.kind in "fcV":
                 t = value_of(np.zeros(v.shape, v.dtype))
             given[place] = Tensor._make(t) if t is not None else None
         state.levels = levels[:depth]
@@ -357,12 +357,14 @@ def _push(ctx, args, inputs, places, outputs):
             state.levels = levels
         found = found if isinstance(found, tuple) else (found,)
         if len(found) != len(outputs):
-            raise RuntimeError(f"jvp returned {len(found)} tangents, but {ctx._function.__name__} has {len(outputs)} outputs")
+            raise RuntimeError("Function's jvp returned an invalid number of forward gradients (expected "
+                               f"{len(outputs)} but got {len(found)})")
         for out, t in zip(outputs, found):
             if isinstance(out, Tensor) and t is not None:
                 if t._size != out._size:
-                    raise RuntimeError(f"jvp of {ctx._function.__name__}: a tangent of shape {list(t._size)} for an output of shape "
-                                       f"{list(out._size)}")
+                    raise RuntimeError(
+                        "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+                        f"supported. Tensor is of size {list(out._size)} while the given forward gradient is of size {list(t._size)}.")
                 with enable_grad():
                     level.tangents[out.value] = cast_value(t.value, out._dtype)
 

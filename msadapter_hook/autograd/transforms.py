@@ -48,7 +48,7 @@ class Level:
         if not isinstance(tensor, Tensor) or not tensor.requires_grad:
             return tensor
         if not self.recording or not reaches_outside([tensor], self):
-            return tensor.detach()
+            return tensor._alias(Tensor)  # unlike detach, tangents stay
         return tensor
 
     def gradients(self, outputs, inputs, cotangents=None):

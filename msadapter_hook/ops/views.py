@@ -2,6 +2,7 @@
 
 from msadapter_hook.tensor import Tensor, dtypes, geometry
 from msadapter_hook.tensor import view as moves
+from msadapter_hook.tensor.core import TensorBase
 from msadapter_hook.tensor.geometry import contiguous_stride, wrap_dim, wrap_dims
 
 from msadapter_hook.tape.recording import state
@@ -328,7 +329,7 @@ def unfold(self, dimension, size, step):
 @view("detach(Tensor self) -> Tensor")
 def detach(self):
     """The same data, cut from the graph. Source: PyTorch, Tensor.detach."""
-    return self._alias(share_version=True)
+    return TensorBase.detach(self)
 
 
 @view("real(Tensor self) -> Tensor", forms="function")

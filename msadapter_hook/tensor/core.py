@@ -305,7 +305,11 @@ class TensorBase:
 
     def detach(self):
         """The same data, cut from the graph; writes to either are seen by both. Source: PyTorch, Tensor.detach."""
-        return self._alias(Tensor, share_version=True)
+        made = self._alias(Tensor, share_version=True)
+        if state.levels:  # nor does a tangent follow
+            value = made._history.value
+            made._history.value = Value(value.shape, value.dtype, value.numpy)
+        return made
 
     # -------------------------------------------------------------------------------------------- geometry
     @property
