@@ -8,7 +8,7 @@ from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor, cast_value, dtypes, from_array, geometry
 from msadapter_hook.tensor import view as moves
 
-from .registry import METHODS, check_inplace, own_memory
+from .registry import METHODS, check_inplace, own_memory, refuse_overlap
 from .views import sliced
 
 _INDEX_TYPES = "tensors used as indices must be long, int, byte or bool tensors"
@@ -241,6 +241,8 @@ def setitem(self, key, new):
                            f"destination and {new._dtype.scalar_name} for the source.")
     value = cast_value(value, self._dtype)
     if not index:
+        if isinstance(new, Tensor):
+            refuse_overlap(out, new)
         value = _fit(value, out._size)
         geometry_check(out)
         if value.requires_grad and state.enabled and out.requires_grad and not out._moves:

@@ -25,7 +25,8 @@ def _joined_dim(values, dim):
     return wrap_dim(dim, ranked.ndim), ranked
 
 
-@operator("cat(Tensor[] tensors, int dim=0) -> Tensor", forms="function out", aliases=("concat", "concatenate"))
+@operator("cat(Tensor[] tensors, int dim=0) -> Tensor", forms="function out", aliases=("concat", "concatenate"),
+          overlap="any")
 def cat(tensors, dim=0):
     """Tensors joined along `dim`; other dimensions must agree, dtypes are promoted. Source: PyTorch, torch.cat."""
     if not tensors:
@@ -52,7 +53,7 @@ def cat(tensors, dim=0):
     return prims.beside(joined, *passed) if passed else joined
 
 
-@operator("stack(Tensor[] tensors, int dim=0) -> Tensor", forms="function out")
+@operator("stack(Tensor[] tensors, int dim=0) -> Tensor", forms="function out", overlap="any")
 def stack(tensors, dim=0):
     """Tensors of one size along a new dimension. Source: PyTorch, torch.stack."""
     if not tensors:

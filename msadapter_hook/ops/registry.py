@@ -246,8 +246,8 @@ def operator(schema, *, forms="function method", namespace="", saves=None, grad_
     e.g. "self", "result", or "self:other" (kept where `other` requires grad): writing to them before backward is an error.
     `layout`: "elementwise" (the result lies in memory as the operands do; the default in the families of such operators),
     "self" (as the first tensor) or "contiguous".
-    `overlap`: which overlaps of the written tensor with the inputs are refused: "partial" (the default where elementwise) or
-    "any". `aliases`: further public names. `path`: how the report calls it (primitive, composition, host).
+    `overlap`: which overlaps of the written tensor with the inputs are refused: "partial" (the default of elementwise and in-place forms) or
+    "any" or "no". `aliases`: further public names. `path`: how the report calls it (primitive, composition, host).
     """
 
     def declare(body):
@@ -255,7 +255,8 @@ def operator(schema, *, forms="function method", namespace="", saves=None, grad_
         family = body.__module__.rpartition(".")[2]
         chosen = layout or ("elementwise" if family in ELEMENTWISE_FAMILIES and kind == "kernel" else "contiguous")
         overload = Overload(parsed, body, kind, saves, grad_name, None if chosen == "contiguous" else chosen,
-                            overlap or ("partial" if chosen == "elementwise" else None))
+                            {"no": None}.get(overlap, overlap) if overlap else (
+                                "partial" if chosen == "elementwise" or "inplace" in forms.split() else None))
         for name in (parsed.name, *aliases):
             _register(name, overload, forms.split())
             if path:
@@ -359,7 +360,7 @@ def _call_out(entry, out, args, kwargs):
                                "one of the arguments requires grad.")
     if overload.overlap is not None:
         for o in outs:
-            check_overlap(o, overload, bound)
+            check_overlap(o, overload, bound, 0)
     result = overload.run(bound)
     results = result if isinstance(result, tuple) else (result,)
     for o, r in zip(outs, results):
@@ -396,7 +397,7 @@ def _inplace(entry, name):
                 bound = found
         check_inplace(self)
         if overload.overlap is not None:
-            check_overlap(self, overload, bound)
+            check_overlap(self, overload, bound, 1)
         if overload.kind == "kernel":
             result = overload.evaluate(bound)
             value = result if type(result) is Value else result[0]
@@ -427,13 +428,12 @@ def refuse_overlap(tensor, other, anything=False):
         raise RuntimeError(_OVERLAP)
 
 
-def check_overlap(tensor, overload, bound):
-    """Raise where an argument overlaps the written tensor in a way the operator does not allow; the written tensor itself may
-    be the first argument of its in-place form."""
+def check_overlap(tensor, overload, bound, first):
+    """Raise where an argument, from the `first` on, overlaps the written tensor in a way the operator does not allow."""
     anything = overload.overlap == "any"
     for i in overload.tensors:
         t = bound[i]
-        if isinstance(t, Tensor) and not (i == 0 and t is tensor):
+        if i >= first and isinstance(t, Tensor):
             refuse_overlap(tensor, t, anything)
     for i in overload.lists:
         for t in bound[i]:

@@ -11,7 +11,7 @@ from .creation import like_geometry
 from .indexing import get_index, index_arrays, result_shape
 from .promotion import dtype_of, is_integral
 from .views import many
-from .registry import METHODS, call, check_inplace, composite, operator, plain, write_inplace
+from .registry import METHODS, call, check_inplace, composite, operator, plain, refuse_overlap, write_inplace
 
 ALL = "function method inplace out"
 
@@ -72,7 +72,7 @@ def _fitting(value, index, d, name, src=None):
 
 # ------------------------------------------------------------------------------------------------ gather
 @operator("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", forms="function method out",
-          saves="index")
+          saves="index", overlap="any")
 def gather(self, dim, index, sparse_grad=False):
     """out[i][j] = self[index[i][j]][j] for dim 0. Source: PyTorch, torch.gather."""
     d = wrap_dim(dim, self.ndim)
@@ -108,7 +108,7 @@ def take_along_dim(self, indices, dim=None):
     return wide.gather(d, indices.expand(head[:d] + (indices._size[d],) + head[d + 1:]))
 
 
-@operator("index_select(Tensor self, int dim, Tensor index) -> Tensor", forms="function method out", saves="index")
+@operator("index_select(Tensor self, int dim, Tensor index) -> Tensor", forms="function method out", saves="index", overlap="any")
 def index_select(self, dim, index):
     """The positions `index` along `dim`. Source: PyTorch, torch.index_select."""
     d = wrap_dim(dim, self.ndim)
@@ -126,7 +126,7 @@ def index_select(self, dim, index):
     return prims.gather(self, prims.reshape(index, shape=(index.size,)), axis=d)
 
 
-@operator("take(Tensor self, Tensor index) -> Tensor", forms="function method out", saves="index")
+@operator("take(Tensor self, Tensor index) -> Tensor", forms="function method out", saves="index", overlap="any")
 def take(self, index):
     """Elements by their place in the flattened tensor. Source: PyTorch, torch.take."""
     if index.dtype != np.int64:
@@ -180,10 +180,10 @@ def _scatter(self, d, index, src, how="replace", include_self=True, name="scatte
 _REDUCE = {"add": "sum", "multiply": "prod"}
 
 
-@operator("scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", forms=ALL, saves="index")
-@operator("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", forms=ALL, saves="index")
-@operator("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", forms=ALL, saves="index")
-@operator("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", forms=ALL, saves="index")
+@operator("scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", forms=ALL, saves="index", overlap="any")
+@operator("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", forms=ALL, saves="index", overlap="any")
+@operator("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", forms=ALL, saves="index", overlap="any")
+@operator("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", forms=ALL, saves="index", overlap="any")
 def scatter(self, dim, index, src, reduce=None):
     """self[index[i][j]][j] = src[i][j] for dim 0. Source: PyTorch, Tensor.scatter_."""
     d = wrap_dim(dim, self.ndim)
@@ -199,7 +199,7 @@ def scatter(self, dim, index, src, reduce=None):
     return _scatter(self, d, index, src, _REDUCE[reduce])
 
 
-@operator("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", forms=ALL, saves="index")
+@operator("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", forms=ALL, saves="index", overlap="any")
 def scatter_add(self, dim, index, src):
     """self[index[i][j]][j] += src[i][j] for dim 0. Source: PyTorch, Tensor.scatter_add_."""
     d = wrap_dim(dim, self.ndim)
@@ -209,7 +209,7 @@ def scatter_add(self, dim, index, src):
 
 
 @operator("scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
-          forms=ALL, saves="index")
+          forms=ALL, saves="index", overlap="any")
 def scatter_reduce(self, dim, index, src, reduce, include_self=True):
     """What meets at an index combined by sum, prod, mean, amax or amin. Source: PyTorch, Tensor.scatter_reduce_."""
     d = wrap_dim(dim, self.ndim)
@@ -378,7 +378,7 @@ def _on_vectors(self, source, work):
     return prims.reshape(work(flat, source), shape=self.shape) if not self.ndim else work(flat, source)
 
 
-@operator("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", forms=ALL, saves="index")
+@operator("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", forms=ALL, saves="index", overlap="any")
 def index_add(self, dim, index, source, alpha=1):
     """`alpha * source` added at positions along `dim`. Source: PyTorch, Tensor.index_add_."""
     d = wrap_dim(dim, self.ndim)
@@ -393,7 +393,7 @@ def index_add(self, dim, index, source, alpha=1):
     return _on_vectors(self, source, lambda a, s: prims.index_add(a, index, s, axis=d))
 
 
-@operator("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", forms=ALL, saves="index")
+@operator("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", forms=ALL, saves="index", overlap="any")
 def index_copy(self, dim, index, source):
     """`source` put at positions along `dim`. Source: PyTorch, Tensor.index_copy_."""
     d = wrap_dim(dim, self.ndim)
@@ -405,9 +405,9 @@ def index_copy(self, dim, index, source):
 
 
 @operator("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", forms=ALL, saves="index",
-          layout="self")
+          layout="self", overlap="any")
 @operator("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", forms=ALL, saves="index",
-          layout="self")
+          layout="self", overlap="any")
 def index_fill(self, dim, index, value):
     """One number at positions along `dim`. Source: PyTorch, Tensor.index_fill_."""
     d = wrap_dim(dim, self.ndim)
@@ -434,7 +434,7 @@ def index_fill(self, dim, index, value):
 
 
 @operator("index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
-          forms=ALL, saves="index")
+          forms=ALL, saves="index", overlap="any")
 def index_reduce(self, dim, index, source, reduce, include_self=True):
     """What meets at positions along `dim` combined by prod, mean, amax or amin. Source: PyTorch, Tensor.index_reduce_."""
     d = wrap_dim(dim, self.ndim)
@@ -508,6 +508,7 @@ def _put_at(self, indices, values, accumulate):
 def index_put_(self, indices, values, accumulate=False):
     """`values` at index tensors, in place. Source: PyTorch, Tensor.index_put_."""
     check_inplace(self)
+    refuse_overlap(self, values, True)
     self._write(_put_at(self, indices, values, accumulate))
     return self
 
@@ -544,7 +545,7 @@ def _unsafe_masked_index_put_accumulate(self, mask, indices, values):
 
 
 @operator("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", forms="function method inplace",
-          saves="index")
+          saves="index", overlap="any")
 def put(self, index, source, accumulate=False):
     """`source` at places of the flattened tensor. Source: PyTorch, Tensor.put_."""
     if index.dtype != np.int64:
@@ -569,8 +570,10 @@ def _mask(mask, name):
     return mask
 
 
-@operator("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", forms="function method inplace out", saves="mask")
-@operator("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", forms="function method inplace out", saves="mask")
+@operator("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", forms="function method inplace out", saves="mask",
+          overlap="no")
+@operator("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", forms="function method inplace out", saves="mask",
+          overlap="no")
 def masked_fill(self, mask, value):
     """`value` where the mask holds. Source: PyTorch, Tensor.masked_fill_."""
     if hasattr(value, "shape"):

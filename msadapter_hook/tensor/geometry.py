@@ -177,6 +177,21 @@ def elementwise_stride(shape, operands) -> tuple:
     return permuted_stride(shape, _sorted_dims(n, compare)[::-1])
 
 
+def overlap_of(a, b):
+    """How two windows, (size, stride, offset) of one storage, overlap: "full", "partial" or None.
+
+    Only dense windows are judged, as PyTorch does: of others it cannot be told cheaply.
+    """
+    for size, stride, _ in (a, b):
+        if 0 in size or not is_dense(size, stride) or overlaps(size, stride):
+            return None
+    n, m = numel(a[0]), numel(b[0])
+    if a[2] == b[2] and n == m:
+        same = [s for d, s in enumerate(a[1]) if a[0][d] != 1] == [s for d, s in enumerate(b[1]) if b[0][d] != 1]
+        return "full" if same else "partial"
+    return "partial" if a[2] < b[2] + m and b[2] < a[2] + n else None
+
+
 def overlaps(size, stride) -> bool:
     """Two positions certainly share an element (an expanded dimension)."""
     return 0 not in size and any(s > 1 and t == 0 for s, t in zip(size, stride))
