@@ -160,7 +160,7 @@ class ZipReader:
                         break
                     filled += count
                 record.read(1)  # at the end the checksum is compared
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError) as error:
+        except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, RuntimeError) as error:
             raise RuntimeError(f"PytorchStreamReader failed reading file {name}: {error}." + _CORRUPT) from error
         if filled != len(view):
             raise RuntimeError(f"PytorchStreamReader failed reading file {name}: it is too short." + _CORRUPT)

@@ -242,6 +242,23 @@ def test_flipped_bits_in_data_are_noticed():
         torch.load(io.BytesIO(bytes(raw)))
 
 
+@pytest.mark.filterwarnings("ignore:Detected pickle protocol")
+@pytest.mark.parametrize("zipped", [True, False])
+def test_random_damage_is_an_error_or_harmless(zipped):
+    file = io.BytesIO()
+    torch.save({"a": torch.arange(20.0), "p": torch.nn.Parameter(torch.ones(2, 2)), "l": [1, (2.5, b"x")]}, file,
+               _use_new_zipfile_serialization=zipped)  # fmt: skip
+    whole, random = file.getvalue(), np.random.RandomState(0)
+    for _ in range(300):
+        raw = bytearray(whole)
+        for _ in range(random.choice([1, 2, 8])):
+            raw[random.randint(min(len(raw), 700))] = random.randint(256)
+        try:
+            torch.load(io.BytesIO(bytes(raw)))
+        except (RuntimeError, EOFError, pickle.UnpicklingError):
+            pass
+
+
 def test_a_swollen_record_is_refused():
     file = _changed(lambda name, data: data)
     out = io.BytesIO()
