@@ -110,6 +110,10 @@ class _SavedInput:
     def __init__(self, tensor):
         from .saved import current_hooks
 
+        if tensor._history.storage.inference:
+            from msadapter_hook.ops.registry import INFERENCE_SAVED
+
+            raise RuntimeError(INFERENCE_SAVED)
         self.version = tensor._history.version.count
         self.unpack = None
         hooks = current_hooks()
@@ -302,7 +306,6 @@ class Function(FunctionCtx, metaclass=_FunctionMeta):
         single = not isinstance(output, tuple)
         outputs = (output,) if single else output
         if not recording:
-            ctx._pack(None, outputs)
             for t in ctx._dirty:
                 t._history.version.count += 1
             if levels:

@@ -81,7 +81,7 @@ class enable_grad(_PlainMode):
     __module__ = "torch.autograd.grad_mode"
 
     def _set(self):
-        state.enabled = True
+        state.enabled = not state.inference  # in inference mode nothing is ever recorded
 
 
 class set_grad_enabled(_Mode):
@@ -119,8 +119,7 @@ class inference_mode(_Mode):
         return self(mode) if callable(mode) else self
 
     def _set(self):
-        if self.mode:
-            state.enabled = False
+        state.enabled = not self.mode
         state.inference = bool(self.mode)
 
     def clone(self):

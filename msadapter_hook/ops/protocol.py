@@ -104,7 +104,7 @@ def is_signed(self):
 
 
 def is_inference(self):
-    return bool(self._extra is not None and self._extra.get("inference"))
+    return self._history.storage.inference
 
 
 def cuda(self, device=None, non_blocking=False, memory_format=None):

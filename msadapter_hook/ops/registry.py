@@ -9,7 +9,7 @@ import time
 import warnings
 from collections import namedtuple
 
-from msadapter_hook import report
+from msadapter_hook import foreign, report
 from msadapter_hook.tape import Value
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor, cast_value, dtypes, geometry
@@ -130,8 +130,16 @@ class Overload:
                         continue
             for one in t if isinstance(t, (list, tuple)) else (t,):
                 if isinstance(one, Tensor):
+                    if one._history.storage.inference and one is not result:
+                        raise RuntimeError(INFERENCE_SAVED)
                     kept.append((one._history.version, one._history.version.count, one._size, one._dtype))
         return tuple(kept)
+
+
+INFERENCE_SAVED = (
+    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by "
+    "autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
+    "instead of `torch.inference_mode()`.")
 
 
 def own_memory(value, tensor):
@@ -200,10 +208,13 @@ class Operator:
         try:
             overload, bound = self.select(args, kwargs)
         except TypeError:
-            foreign = self._foreign(args, kwargs)
-            if not foreign:
+            made = foreign.arguments(args, kwargs)
+            if made is not None:
+                return self(*made[0], **made[1])
+            asked = self._foreign(args, kwargs)
+            if not asked:
                 raise
-            return overrides.call_override(self.function, foreign, args, kwargs)
+            return overrides.call_override(self.function, asked, args, kwargs)
         for i in overload.tensors:
             if getattr(bound[i], "_overrides", False) and not overrides.state.disabled:
                 return _override(self.function, bound, overload, args, kwargs)
@@ -456,11 +467,13 @@ def check_inplace(tensor):
     elif state.enabled and tensor._moves and tensor._history.value.leaf is not None:
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     if state.enabled and tensor._extra is not None and tensor._extra.get("no_grad_view"):
+        made = tensor._extra["no_grad_view"]
+        now = "with grad mode enabled" if made == "no_grad" else "in normal mode"
         raise RuntimeError(
-            "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use case is "
-            "ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either "
-            "both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want the inplace "
-            "to be tracked).")
+            f"A view was created in {made} mode and is being modified inplace "
+            f"{now}. Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both "
+            f"the view and the inplace either both inside the {made if made == 'no_grad' else 'inference_mode'} block (if you don't "
+            "want the inplace to be tracked) or both outside (if you want the inplace to be tracked).")
     if geometry.overlaps(tensor._size, tensor._stride):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory "
                            "location. Please clone() the tensor before performing the operation.")

@@ -71,7 +71,7 @@ class TensorBase:
         if not state.enabled and self._history.value.requires_grad:
             history = self._alias_history(share_version=True)
             made = Tensor._window(history, (move,), size, stride, offset, dtype)
-            made._extra = {"no_grad_view": True}
+            made._extra = {"no_grad_view": "inference" if state.inference else "no_grad"}
         else:
             self._history.views = True
             made = Tensor._window(self._history, self._moves + (move,), size, stride, offset, dtype)
@@ -194,6 +194,8 @@ class TensorBase:
         """Start or stop computing gradients for this leaf, in place. Source: PyTorch, Tensor.requires_grad_."""
         if not isinstance(requires_grad, bool):
             raise RuntimeError("requires_grad must be a bool")
+        if requires_grad and self._history.storage.inference and not state.inference:
+            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         if state.transforms and requires_grad:
             raise RuntimeError(
                 "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a "
@@ -273,7 +275,7 @@ class TensorBase:
 
     @property
     def _version(self) -> int:
-        if self._extra is not None and self._extra.get("inference"):
+        if self._history.storage.inference:
             raise RuntimeError("Inference tensors do not track version counter.")
         return self._history.version.count
 
@@ -412,6 +414,8 @@ class Tensor(TensorBase):
         """`data` as an instance of `cls`: the same storage, no history. Source: PyTorch, Tensor._make_subclass."""
         if require_grad and not (data._dtype.is_floating_point or data._dtype.is_complex):
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+        if require_grad and data._history.storage.inference and not state.inference:
+            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         return data._alias(cls, leaf=Leaf(None) if require_grad else None)
 
     def as_subclass(self, cls):

@@ -38,7 +38,7 @@ class Storage:
     once it has been handed out or taken in; from then on writes land in that very memory.
     """
 
-    __slots__ = ("_root", "generation", "raw", "buffer", "device", "born", "__weakref__")
+    __slots__ = ("_root", "generation", "raw", "buffer", "device", "born", "inference", "__weakref__")
 
     def __init__(self, device=None):
         self.generation = 0
@@ -46,6 +46,7 @@ class Storage:
         self.buffer = None
         self.device = device
         self.born = next(births)
+        self.inference = state.inference  # made in inference mode: the tensors over it are inference tensors
         self._root = None
 
     @property
@@ -188,6 +189,10 @@ class History:
             value = renew(self.value, value)
         if state.mapped is not None:
             state.mapped.written(self, value)
+        if self.storage.inference and not state.inference:
+            raise RuntimeError(
+                "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
+                "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.")
         self.value = value
         self.version.count += 1
         self.storage.written(self, value)

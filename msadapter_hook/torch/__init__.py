@@ -81,3 +81,8 @@ from ._compile import compile  # noqa: E402,F401
 
 from . import func  # noqa: E402,F401
 from .func import vmap  # noqa: E402,F401
+
+
+def is_inference(input):
+    """Whether a tensor was made in inference mode. Source: PyTorch, torch.is_inference."""
+    return input.is_inference()

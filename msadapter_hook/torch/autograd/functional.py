@@ -202,14 +202,14 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
                              '"reverse-mode".')
     if strategy == "forward-mode":
         return _jacobian_forward(func, inputs, create_graph, strict, vectorize)
-    if strict and vectorize:
-        raise RuntimeError("torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "
-                           "Please either set `strict=False` or `vectorize=False`.")
     with enable_grad():
         single_in, inputs = _as_tuple(inputs, "inputs", "jacobian")
         inputs = _prepare(inputs, create_graph)
         single_out, outputs = _as_tuple(func(*inputs), _OUTPUTS, "jacobian")
         _require(outputs, "outputs", strict)
+        if strict and vectorize:
+            raise RuntimeError("torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "
+                               "Please either set `strict=False` or `vectorize=False`.")
         rows = [_rows(out, i, inputs, create_graph, strict) for i, out in enumerate(outputs)]
     rows = [tuple(r) if create_graph else tuple([g.detach() for g in r]) for r in rows]
     rows = tuple([r[0] if single_in else r for r in rows])
