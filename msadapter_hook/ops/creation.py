@@ -168,7 +168,8 @@ def _plain_array(data, dtype):
     if array.size != len(level):
         return None
     if dtype is None:
-        return array.astype(dtypes.get_default_dtype().numpy) if float in kinds else array
+        with np.errstate(all="ignore"):
+            return array.astype(dtypes.get_default_dtype().numpy) if float in kinds else array
     if dtype.numpy.kind in "iu":
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             return None
@@ -347,9 +348,23 @@ def clone(self, memory_format=None):
     return Tensor._make(value, self._dtype, like_geometry(self, memory_format))
 
 
+@composite("fill.Scalar(Tensor self, Scalar value) -> Tensor", forms="function out")
+@composite("fill.Tensor(Tensor self, Tensor value) -> Tensor", forms="function out")
+def fill(self, value):
+    """A tensor of this one's size and dtype, every element `value`. Source: PyTorch, torch.fill."""
+    made = Tensor._make(copy(self.value), self._dtype, like_geometry(self, None)).fill_(value)
+    made._history.version.count = 0
+    return made
+
+
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     """A tensor from a tensor, an array, a number or nested data, sharing memory where it can. Source: PyTorch, torch.asarray."""
-    if copy:
+    if isinstance(obj, (bytes, bytearray, memoryview)):
+        from .sharing import frombuffer
+
+        made = frombuffer(obj, dtype=dtype or dtypes.get_default_dtype())
+        made = made.clone() if copy else made
+    elif copy:
         made = tensor(obj, dtype=dtype, device=device) if not isinstance(obj, Tensor) else obj.detach().clone().to(
             device=device or obj.device, dtype=dtype or obj.dtype)
     else:

@@ -13,7 +13,7 @@ from . import arguments
 from .creation import from_data, like_geometry
 from .indexing import getitem, setitem
 from .views import flat_moves, whole_history
-from .registry import METHODS, OPERATORS, check_inplace, composite, refuse_overlap
+from .registry import METHODS, OPERATORS, check_inplace, composite, plain, refuse_overlap
 
 
 # ------------------------------------------------------------------------------------------------ out to Python
@@ -257,6 +257,10 @@ def fill_(self, value):
 def zero_(self):
     """Every element set to zero. Source: PyTorch, Tensor.zero_."""
     return fill_(self, 0)
+
+
+plain(fill_)
+plain(zero_)
 
 
 def resize_(self, *size, memory_format=None):

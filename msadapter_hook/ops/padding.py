@@ -1,12 +1,12 @@
-"""Padding, one-hot codes, and what images do with their channels: pixel and channel shuffles."""
+"""Padding, sliding blocks, one-hot codes, and what images do with their channels: pixel and channel shuffles."""
 
 import numpy as np
 
 from msadapter_hook import prims
 from msadapter_hook.tape import value_of
-from msadapter_hook.tensor import detached, dtypes, from_array
+from msadapter_hook.tensor import Tensor, detached, dtypes, from_array
 
-from .registry import composite, operator
+from .registry import call, composite, operator
 from .shape import copied
 
 
@@ -79,7 +79,9 @@ def one_hot(self, num_classes=-1):
         raise RuntimeError("num_classes should be positive")
     elif index.max() >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    return from_array((index[..., None] == np.arange(num_classes)).astype(np.int64))
+    made = from_array((index[..., None] == np.arange(num_classes)).astype(np.int64))
+    made._history.version.count = 2  # PyTorch clears and scatters in place
+    return made
 
 
 # ------------------------------------------------------------------------------------------------ padding
@@ -149,12 +151,12 @@ def _check_margin(value, pad, mode):
             raise RuntimeError(f"input (dim {d}: {value.shape[d]}) is too small. Calculated output size: {out}")
 
 
-@operator("pad(Tensor self, int[] pad, str mode='constant', float? value=None) -> Tensor", forms="function",
-          namespace="nn.functional")
+@composite("pad(Tensor self, int[] pad, str mode='constant', float? value=None) -> Tensor", forms="function",
+           namespace="nn.functional")
 def pad(self, pad, mode="constant", value=None):
     """A margin around the last dimensions: constant, reflect, replicate or circular. Source: PyTorch, F.pad."""
     if mode == "constant":
-        return constant_pad(self, pad, 0 if value is None else value)
+        return call("constant_pad_nd", self, pad, 0 if value is None else value)
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if value is not None and value != 0:
@@ -164,17 +166,122 @@ def pad(self, pad, mode="constant", value=None):
         raise RuntimeError("Padding length must be divisible by 2")
     if not (1 <= pairs <= 3 and self.ndim in (pairs + 1, pairs + 2)):
         raise NotImplementedError("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now")
-    if any(n == 0 for n in self.shape[-pairs:]) or (0 in self.shape[1:] and mode != "circular"):
-        raise RuntimeError(f"Expected {pairs + 1}D or {pairs + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
-                           f"dimensions for input, but got: {list(self.shape)}")
-    _check_margin(self, pad, mode)
+    if 0 in self._size[-pairs:] or 0 in self._size[1:] and mode != "circular":
+        raise RuntimeError(f"Expected {pairs + 1}D or {pairs + 2}D (batch mode) tensor with possibly 0 batch size and other "
+                           f"non-zero dimensions for input, but got: {list(self._size)}")
+    value = _mirrored(self.value, pad, mode)
+    if value.requires_grad:
+        names = {"reflect": "Reflection", "replicate": "Replication"}
+        value.node.operator = "CopySlices" if mode == "circular" else f"{names[mode]}Pad{pairs}dBackward0"
+    made = Tensor._make(value, self._dtype)
+    if mode == "circular":  # PyTorch copies the middle and each margin in place
+        made._history.version.count = 1 + sum(p > 0 for p in pad)
+    return made
+
+
+def _mirrored(value, pad, mode):
+    """A Value whose last dimensions go on beyond their ends: mirrored, repeated or around."""
+    _check_margin(value, pad, mode)
     if mode == "circular" and min(pad) < 0:  # what is cut off is not wrapped around
-        self, pad = constant_pad(self, tuple([min(p, 0) for p in pad]), 0), tuple([max(p, 0) for p in pad])
-    for k in range(pairs):
+        value = constant_pad(value, tuple([min(p, 0) for p in pad]), 0)
+        pad = tuple([max(p, 0) for p in pad])
+    for k in range(len(pad) // 2):
         low, high = pad[2 * k], pad[2 * k + 1]
         if low or high:
-            axis = self.ndim - 1 - k
-            index = value_of(_margin_index(self.shape[axis], low, high, mode).astype(np.int64))
-            self = prims.gather(self, index, axis=axis)
-    return self
+            axis = value.ndim - 1 - k
+            index = value_of(_margin_index(value.shape[axis], low, high, mode).astype(np.int64))
+            value = prims.gather(value, index, axis=axis)
+    return copied(value) if not any(pad) else value
 
+
+# ------------------------------------------------------------------------------------------------ sliding blocks
+def _positions(size, kernel, dilation, padding, stride):
+    """How many blocks fit along each axis."""
+    return tuple([(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, d, p, s in zip(size, kernel, dilation, padding, stride)])
+
+
+def _windows(kernel, dilation, stride, counts):
+    """For each place in the block the slices of the padded image that it sees."""
+    for i in range(kernel[0]):
+        for j in range(kernel[1]):
+            yield i, j, (slice(None), slice(None), slice(i * dilation[0], i * dilation[0] + stride[0] * counts[0], stride[0]),
+                         slice(j * dilation[1], j * dilation[1] + stride[1] * counts[1], stride[1]))
+
+
+def _to_columns(a, *, size, kernel, dilation, padding, stride):
+    n, c = a.shape[:2]
+    counts = _positions(size, kernel, dilation, padding, stride)
+    wide = np.pad(a, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2)) if any(padding) else a
+    out = np.empty((n, c, *kernel, *counts), a.dtype)
+    for i, j, window in _windows(kernel, dilation, stride, counts):
+        out[:, :, i, j] = wide[window]
+    return out.reshape(n, c * kernel[0] * kernel[1], counts[0] * counts[1])
+
+
+def _from_columns(columns, *, size, kernel, dilation, padding, stride):
+    n = columns.shape[0]
+    counts = _positions(size, kernel, dilation, padding, stride)
+    blocks = columns.reshape(n, columns.shape[1] // (kernel[0] * kernel[1]), *kernel, *counts)
+    wide = np.zeros((n, blocks.shape[1], size[0] + 2 * padding[0], size[1] + 2 * padding[1]), columns.dtype)
+    for i, j, window in _windows(kernel, dilation, stride, counts):
+        wide[window] += blocks[:, :, i, j]
+    return wide[:, :, padding[0]:padding[0] + size[0], padding[1]:padding[1] + size[1]].copy()
+
+
+to_columns = prims.host_call("unfold", _to_columns, vjp=[lambda g, out, a, **block: from_columns(g, **block)], uses_output=False)
+from_columns = prims.host_call("fold", _from_columns, vjp=[lambda g, out, a, **block: to_columns(g, **block)], uses_output=False)
+
+
+def _check_block(**parts):
+    for name, values in parts.items():
+        least = 0 if name == "padding" else 1
+        if min(values) < least:
+            raise RuntimeError(f"{name} should be {'non-negative' if name == 'padding' else 'greater than zero'}, but got {name}_height: "
+                               f"{values[0]} {name}_width: {values[1]}")
+
+
+@operator("unfold(Tensor self, int[2] kernel_size, int[2] dilation=1, int[2] padding=0, int[2] stride=1) -> Tensor",
+          forms="function", namespace="nn.functional", grad_name="Im2ColBackward0")
+def unfold(self, kernel_size, dilation, padding, stride):
+    """The blocks of (N, C, H, W) as columns: (N, C·kernel, blocks). Source: PyTorch, F.unfold."""
+    kernel, dilation, padding, stride = map(_two, (kernel_size, dilation, padding, stride))
+    _check_block(kernel=kernel, dilation=dilation, padding=padding, stride=stride)
+    if self.ndim not in (3, 4) or 0 in self.shape[-3:]:
+        raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, "
+                           f"but got: {list(self.shape)}")
+    size = self.shape[-2:]
+    counts = _positions(size, kernel, dilation, padding, stride)
+    if min(counts) < 1:
+        raise RuntimeError(f"Given input with spatial size {size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, "
+                           f"calculated shape of the array of sliding blocks as {counts}, but its components must be at least one.")
+    value = self if self.ndim == 4 else prims.reshape(self, shape=(1, *self.shape))
+    out = to_columns(value, size=size, kernel=kernel, dilation=dilation, padding=padding, stride=stride)
+    return out if self.ndim == 4 else prims.reshape(out, shape=out.shape[1:])
+
+
+@operator("fold(Tensor self, int[2] output_size, int[2] kernel_size, int[2] dilation=1, int[2] padding=0, int[2] stride=1) -> Tensor",
+          forms="function", namespace="nn.functional", grad_name="Col2ImBackward0")
+def fold(self, output_size, kernel_size, dilation, padding, stride):
+    """Columns (N, C·kernel, blocks) added up to images (N, C, H, W). Source: PyTorch, F.fold."""
+    size, kernel, dilation, padding, stride = map(_two, (output_size, kernel_size, dilation, padding, stride))
+    _check_block(kernel=kernel, dilation=dilation, padding=padding, stride=stride)
+    if self.ndim not in (2, 3) or 0 in self.shape[-2:]:
+        raise RuntimeError("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for input, "
+                           f"but got: {list(self.shape)}")
+    channels, blocks = self.shape[-2:]
+    area = kernel[0] * kernel[1]
+    if channels % area:
+        raise RuntimeError(f"Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)="
+                           f"{channels} and kernel_size={kernel}.")
+    counts = _positions(size, kernel, dilation, padding, stride)
+    if counts[0] * counts[1] != blocks or min(counts) < 1:
+        raise RuntimeError(f"Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, stride={stride}, "
+                           f"expected size of input's dimension 2 to match the calculated number of sliding blocks {counts[0]} * "
+                           f"{counts[1]} = {counts[0] * counts[1]}, but got input.size(2)={blocks}.")
+    value = self if self.ndim == 3 else prims.reshape(self, shape=(1, *self.shape))
+    out = from_columns(value, size=size, kernel=kernel, dilation=dilation, padding=padding, stride=stride)
+    return out if self.ndim == 3 else prims.reshape(out, shape=out.shape[1:])
+
+
+def _two(x):
+    return (x, x) if isinstance(x, int) else tuple(x) if len(x) == 2 else (x[0], x[0])

@@ -1,5 +1,7 @@
 """Tensors from numbers alone: linspace, logspace, eye, triangles of indices, windows, and what `new_*` and strided factories make."""
 
+import builtins
+
 import numpy as np
 
 from msadapter_hook.tensor import Tensor, dtypes, from_array, geometry
@@ -7,7 +9,7 @@ from msadapter_hook.tape import value_of
 from msadapter_hook.tensor.device import device as Device
 
 from .creation import _OPTIONS, _filled, finish, from_data
-from .registry import METHODS, call, composite, plain
+from .registry import METHODS, call, composite
 
 
 def _plain_number(x):
@@ -144,6 +146,22 @@ def vander(self, N=None, increasing=False):
     return call("stack", columns if increasing else columns[::-1], 1)
 
 
+@composite("vander(Tensor x, *, int? N=None) -> Tensor", forms="function", namespace="linalg")
+def linalg_vander(x, N=None):
+    """Powers 0 … N-1 of each element along a new last dimension. Source: PyTorch, torch.linalg.vander."""
+    if N is not None and N <= 1:
+        raise RuntimeError("N must be greater than 1.")
+    if x._dtype is dtypes.bool_:
+        raise RuntimeError("linalg.vander supports floating point, complex, and integer tensors, but got Bool")
+    x = x if x.dim() else x.unsqueeze(-1)
+    if not (x._dtype.is_floating_point or x._dtype.is_complex):
+        x = x.to(dtypes.int64)
+    columns = [call("ones_like", x)]
+    for _ in builtins.range((x.size(-1) if N is None else N) - 1):
+        columns.append(columns[-1] * x)
+    return call("stack", columns, x.dim())
+
+
 # ------------------------------------------------------------------------------------------------ empty and new_*
 def _strided(size, stride, dtype, value=0):
     size, stride = tuple(size), tuple(stride)
@@ -275,37 +293,3 @@ def kaiser_window(window_length, periodic=True, beta=12.0, dtype=None, layout=No
         return special.i0(beta * np.sqrt(np.maximum(0, 1 - at * at))) / special.i0(beta)
 
     return _window("kaiser_window", window_length, make, dtype, device, requires_grad, layout)
-
-
-# ------------------------------------------------------------------------------------------------ over memory of others
-def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
-    """A vector over the memory of a buffer. Source: PyTorch, torch.frombuffer."""
-    from msadapter_hook.tensor import share_array
-
-    view = memoryview(buffer)
-    total = view.nbytes
-    item = dtype.itemsize
-    if total == 0 or count == 0:
-        raise ValueError(f"both buffer length ({total}) and count ({count}) must not be 0")
-    if not 0 <= offset < total:
-        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({total} bytes) minus 1")
-    if count > 0 and offset + count * item > total:
-        raise ValueError(f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be greater than "
-                         f"actual buffer length ({total} bytes)")
-    if count < 0:
-        if (total - offset) % item:
-            raise ValueError(f"buffer length ({total - offset} bytes) after offset ({offset} bytes) must be a multiple of element "
-                             f"size ({item})")
-        count = (total - offset) // item
-    if view.readonly:
-        import warnings
-
-        warnings.warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write "
-                      "to the underlying (supposedly non-writable) buffer using the tensor.", stacklevel=2)
-    array = np.frombuffer(buffer, np.uint8, count * item, offset)
-    made = share_array(array if array.flags.writeable else array.copy())
-    made = made.view(dtype) if dtype is not dtypes.uint8 else made
-    return made.requires_grad_() if requires_grad else made
-
-
-plain(frombuffer)

@@ -70,7 +70,7 @@ from .amp.autocast_mode import (  # noqa: E402,F401
     set_autocast_dtype,
     set_autocast_enabled,
 )
-from . import backends, cuda, linalg, fft, special  # noqa: E402,F401
+from . import backends, cuda, linalg, fft, signal, special  # noqa: E402,F401
 from . import nn  # noqa: E402,F401
 from . import optim, utils  # noqa: E402,F401
 from . import storage  # noqa: E402,F401
