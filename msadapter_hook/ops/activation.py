@@ -199,14 +199,11 @@ def hardshrink(self, lambd=0.5):
 @simple("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", forms="function out")
 def softshrink(self, lambd=0.5):
     """Shrunk towards zero by lambd. Source: PyTorch, torch.nn.functional.softshrink."""
-    if lambd < 0:
-        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {_plain_number(lambd)}.")
     require_floating(self, "softshrink_check")
+    most = float(dtypes.finfo(dtype_of(self)).max)
+    if not 0 <= lambd <= most:
+        raise RuntimeError(f"lambda must be in range [0, {most:g}] for input dtype {dtype_of(self).scalar_name}, but found {lambd:g}")
     return prims.softshrink(self, limit=float(lambd))
-
-
-def _plain_number(x):
-    return int(x) if float(x).is_integer() else x
 
 
 @operator("prelu(Tensor self, Tensor weight) -> Tensor", forms="function method", saves="self weight",

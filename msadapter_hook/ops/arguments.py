@@ -123,14 +123,9 @@ def tensor_or_scalar(x):
 
 
 def boolean(x):
+    """True or False and nothing that only acts like them: PyTorch takes no 0 or 1 here."""
     if type(x) is bool:
         return x
-    if isinstance(x, np.bool_):
-        return bool(x)
-    if isinstance(x, Tensor) and x.numel() == 1 and x.dtype is dtypes.bool_:
-        return bool(x.item())
-    if type(x) is int and x in (0, 1):
-        return bool(x)
     raise TypeError
 
 

@@ -7,7 +7,7 @@ from msadapter_hook.tape import Value, constant
 from msadapter_hook.tensor import dtypes
 from msadapter_hook.tensor.geometry import broadcast_shapes
 
-from .pointwise import div, mul, pow, refuse_zero, sub
+from .pointwise import div, no_derivative, pow, refuse_zero, sub
 from .promotion import (
     align,
     align_floating,
@@ -266,10 +266,11 @@ def copysign(self, other):
     return prims.copysign(a, b)
 
 
-_heaviside = prims.host_call("heaviside", lambda a, b: np.where(a == 0, b, (a > 0).astype(a.dtype)), differentiable=False)
+_heaviside = prims.host_call("heaviside", lambda a, b: np.where(a == 0, b, (a > 0).astype(a.dtype)),
+                             vjp=no_derivative("heaviside"), uses_output=False)
 
 
-@operator("heaviside(Tensor self, Tensor values) -> Tensor", forms=ALL)
+@operator("heaviside(Tensor self, Tensor values) -> Tensor", forms=ALL, grad_name="NotImplemented")
 def heaviside(self, values):
     """0 below zero, 1 above, `values` at zero. Source: PyTorch, torch.heaviside."""
     if is_complex(self) or is_complex(values):

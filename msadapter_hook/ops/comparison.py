@@ -63,7 +63,7 @@ def isfinite(self):
 def _one_infinity(name, number):
     def body(self):
         if is_complex(self):
-            raise NotImplementedError(f"{name} does not support complex inputs.")
+            raise RuntimeError(f"{name} does not support complex inputs.")
         return _filled(self, False) if is_integral(self) else prims.equal(self, constant(number, self.dtype))
 
     body.__doc__ = f"Where the element is {number}. Source: PyTorch, torch.{name}."

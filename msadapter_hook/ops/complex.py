@@ -7,7 +7,7 @@ from msadapter_hook.tensor import Tensor, dtypes
 from msadapter_hook.tensor import view as moves
 
 from .promotion import dtype_of, floating, is_complex
-from .registry import METHODS, OPERATORS, composite, operator, view
+from .registry import METHODS, OPERATORS, check_inplace, composite, operator, view
 
 _PARTS = (dtypes.float16, dtypes.float32, dtypes.float64)
 
@@ -140,6 +140,7 @@ for _name, _target in {"_conj": "conj", "_conj_physical": "conj_physical"}.items
 
 def _abs_in_place(self):
     """The absolute values, in place; not of complex tensors. Source: PyTorch, Tensor.abs_."""
+    check_inplace(self)
     if self._dtype.is_complex:
         raise RuntimeError("In-place abs is not supported for complex tensors.")
     return _abs_real(self)

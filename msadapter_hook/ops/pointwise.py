@@ -134,10 +134,27 @@ def floor_quotient(a, b):
     return _floor_quotient_primitive(a, b)
 
 
-@operator("floor_divide.Tensor(Operand self, Operand other) -> Tensor", forms=ALL)
+def no_derivative(name):
+    """The gradient of an operator that has none: asking for it is an error."""
+
+    def vjp(g, out, *inputs):
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+    return [vjp, vjp]
+
+
+_floor_divide = prims.host_call("floor_divide", _floor_quotient, vjp=no_derivative("floor_divide"), uses_output=False)
+
+
+@operator("floor_divide.Tensor(Operand self, Operand other) -> Tensor", forms=ALL, grad_name="NotImplemented")
 def floor_divide(self, other):
-    """Quotient rounded down. Source: PyTorch, torch.floor_divide."""
-    return floor_quotient(*align(self, other))
+    """Quotient rounded down; has no derivative. Source: PyTorch, torch.floor_divide."""
+    a, b = align(self, other)
+    if is_complex(a):
+        raise not_implemented("div_floor_cpu", a)
+    if is_integral(a):
+        refuse_zero(b)
+    return _floor_divide(a, b)
 
 
 @operator("pow.Tensor(Operand self, Operand exponent) -> Tensor", forms=ALL, saves="self")

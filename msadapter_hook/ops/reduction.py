@@ -346,7 +346,7 @@ def norm(self, p="fro", dim=None, keepdim=False, dtype=None):
                     raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
             return call("linalg.matrix_norm", self, "nuc", dim if dim is not None else (-2, -1), keepdim, dtype=dtype)
         if p != "fro":
-            raise RuntimeError(f"only valid values are 'fro' and 'nuc', got {p}")
+            raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
         if dim is not None and len(dim) > 2:
             raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
     value = self if dtype is None else self.to(dtype)

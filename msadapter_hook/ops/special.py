@@ -38,8 +38,9 @@ def _refused(name):
 
 def _kernel(name, function, slope=None, uses_output=False):
     """A host kernel of one input; `slope(out, a)` is its derivative, None where PyTorch has none either."""
-    vjp = _refused(name) if slope is None else (lambda g, out, a: g * slope(out, a))
-    return prims.host_call(name, _rounded(function), vjp=[vjp], uses_output=uses_output)
+    if slope is None:
+        return prims.host_call(name, _rounded(function), differentiable=False)
+    return prims.host_call(name, _rounded(function), vjp=[lambda g, out, a: g * slope(out, a)], uses_output=uses_output)
 
 
 def _declare(name, primitive, *, namespace="special", forms="function out", aliases=(), saves="self", kernel=None):
@@ -177,7 +178,7 @@ def _declare_two(name, primitive):
 
 _zeta = prims.host_call(
     "zeta", _rounded(sp.zeta),
-    vjp=[_refused("special_zeta: self"), lambda g, out, s, q: prims.sum_to(g * prims.neg(s) * _zeta(s + 1, q), shape=q.shape)],
+    vjp=[_refused("zeta"), lambda g, out, s, q: prims.sum_to(g * prims.neg(s) * _zeta(s + 1, q), shape=q.shape)],
     uses_output=False)
 
 
@@ -277,8 +278,7 @@ _POLYNOMIALS.update({
 
 
 def _declare_polynomial(name, evaluate):
-    refused = _refused(f"special_{name}")
-    primitive = prims.host_call(f"special_{name}", _rounded(evaluate), vjp=[refused, refused], uses_output=False)
+    primitive = prims.host_call(f"special_{name}", _rounded(evaluate), differentiable=False)
 
     def body(x, n):
         if not isinstance(x, Value) and not isinstance(n, Value):

@@ -53,10 +53,10 @@ def _declare_variance(name, finish, returns):
         body.__doc__ = f"{name.replace('_', ' and ')} of all elements or over dimensions. Source: PyTorch, torch.{name}."
     forms = ALL if returns == "Tensor" else "function"
     options = {"forms": forms, "saves": saves if returns == "Tensor" else "self", "grad_name": f"{name.title().replace('_', '')}Backward0"}
-    operator(f"{name}(Tensor self, bool unbiased=True) -> {returns}", **options)(whole)
     operator(f"{name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> {returns}",
              **options)(corrected)
     operator(f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> {returns}", **options)(along)
+    operator(f"{name}(Tensor self, bool unbiased=True) -> {returns}", **options)(whole)
 
 
 def _with_mean(take):
