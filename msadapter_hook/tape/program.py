@@ -11,6 +11,7 @@ import numpy as np
 from msadapter_hook import backend
 
 from .replay import Replay
+from .simplify import simplify
 from .value import Value
 
 _KEPT = 256
@@ -77,7 +78,7 @@ class Program:
         key = (base, extra)
         program = _programs.get(key)
         if program is None:
-            program = _programs[key] = cls._build(wiring, results, extra, inputs, base, [n.specs[i] for n, i in carried])
+            program = _programs[key] = cls._build(wiring, [n.specs for n in nodes], results, extra, inputs, base)
             if len(_programs) > _KEPT:
                 _programs.popitem(last=False)
         else:
@@ -85,18 +86,16 @@ class Program:
         return program, inputs
 
     @classmethod
-    def _build(cls, wiring, results, extra, inputs, base, carried):
+    def _build(cls, wiring, specs, results, extra, inputs, base):
         environment, lines = {"__name__": __name__}, []
-        single = {}
-        for i, (primitive, attributes, args, outputs) in enumerate(wiring):
-            environment[f"p{i}"] = primitive.bound(**dict(attributes))
-            single[i] = primitive.outputs == 1
 
-            def name(a):
-                if isinstance(a, int):
-                    return f"x{a}"
-                return f"v{a[0]}" if single[a[0]] else f"v{a[0]}[{a[1]}]"
+        def name(a):
+            if isinstance(a, int):
+                return f"x{a}"
+            return f"v{a[0]}" if wiring[a[0]][0].outputs == 1 else f"v{a[0]}[{a[1]}]"
 
+        for i, primitive, attributes, args in simplify(wiring, specs, [v.shape for v in inputs], results + extra):
+            environment[f"p{i}"] = primitive.bound(**attributes)
             lines.append(f"    v{i} = p{i}({', '.join(map(name, args))})  # {primitive.name}")
         environment["stop"] = backend.stop_gradient
         outs = "".join(f"{name(r)}, " for r in results) + "".join(f"stop({name(r)}), " for r in extra)
@@ -104,7 +103,7 @@ class Program:
         source = f"def program({parameters}):\n" + "\n".join(lines) + f"\n    return ({outs})\n"
         exec(compile(source, "<msadapter program>", "exec"), environment)
         positions = tuple([i for i, v in enumerate(inputs) if v.requires_grad])
-        return cls(source, environment["program"], positions, base, carried)
+        return cls(source, environment["program"], positions, base, [specs[n][i] for n, i in extra])
 
 
 def constant_zeros(shape, dtype):
