@@ -18,8 +18,7 @@ NAMES = []
 
 def _define(name, *args, **keywords):
     NAMES.append(name)
-    globals()[name] = made = Primitive(name, *args, **keywords)
-    return made
+    return Primitive(name, *args, **keywords)
 
 
 def conj_of(v):
@@ -65,13 +64,13 @@ def _unary(name, host, mindspore=None, derivative=None, dtypes=FLOATS, uses_outp
     return _define(name, _single_or_wide(host), kernel, vjp=vjp, dtypes=dtypes, guard=guard, uses_output=uses_output)
 
 
-_define("neg", np.negative, lambda: primitive("Neg"), vjp=[lambda g, out, a: neg(g)], uses_output=False, dtypes=FLOATS,
+neg = _define("neg", np.negative, lambda: primitive("Neg"), vjp=[lambda g, out, a: neg(g)], uses_output=False, dtypes=FLOATS,
         guard=_nonempty)
-_define("conj", np.conj, vjp=[lambda g, out, a: conj(g)], uses_output=False)
-_define("real", lambda a: a.real.copy(), vjp=[lambda g, out, a: cast(g, dtype=a.dtype)], uses_output=False)
-_define("imag", lambda a: a.imag.copy(),
+conj = _define("conj", np.conj, vjp=[lambda g, out, a: conj(g)], uses_output=False)
+real = _define("real", lambda a: a.real.copy(), vjp=[lambda g, out, a: cast(g, dtype=a.dtype)], uses_output=False)
+imag = _define("imag", lambda a: a.imag.copy(),
         vjp=[lambda g, out, a: mul(cast(g, dtype=a.dtype), constant(1j, a.dtype))], uses_output=False)
-_define("make_complex", lambda re, im: (re + 1j * im).astype(np.result_type(re.dtype, np.complex64))
+make_complex = _define("make_complex", lambda re, im: (re + 1j * im).astype(np.result_type(re.dtype, np.complex64))
         if np.isfinite(re).all() and np.isfinite(im).all() else _complex_parts(re, im),
         vjp=[lambda g, out, re, im: _like(real(g), re), lambda g, out, re, im: _like(imag(g), im)], uses_output=False)
 
@@ -101,36 +100,42 @@ def _sgn_vjp(g, out, a):
     return where(equal(size, constant(0, a.dtype)), constant(0, a.dtype), (g - out * inner) / safe)
 
 
-_define("sgn", _sgn, vjp=[_sgn_vjp])
-_define("absolute", np.abs, lambda: primitive("Abs"),
+sgn = _define("sgn", _sgn, vjp=[_sgn_vjp])
+absolute = _define("absolute", np.abs, lambda: primitive("Abs"),
         vjp=[lambda g, out, a: (cast(g, dtype=a.dtype) if a.dtype.kind == "c" else g) * sgn(a)], uses_output=False,
         dtypes=FLOATS, guard=_nonempty)
-for _name, _host in {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint}.items():
-    _define(_name, _host, vjp=[lambda g, out, a: zeros_like(a)], uses_output=False)
+def _rounding(name, host):
+    return _define(name, host, vjp=[lambda g, out, a: zeros_like(a)], uses_output=False)
 
-_unary("exp", np.exp, "Exp", lambda out, a: out, uses_output=True)
-_unary("exp2", np.exp2, None, lambda out, a: out * math.log(2), uses_output=True)
-_unary("expm1", np.expm1, "Expm1", lambda out, a: out + 1, uses_output=True)
-_unary("log", np.log, "Log", lambda out, a: reciprocal(a))
-_unary("log2", np.log2, None, lambda out, a: reciprocal(a * math.log(2)))
-_unary("log10", np.log10, None, lambda out, a: reciprocal(a * math.log(10)))
-_unary("log1p", np.log1p, "Log1p", lambda out, a: reciprocal(a + 1))
-_unary("sqrt", np.sqrt, "Sqrt", lambda out, a: reciprocal(out * 2), uses_output=True)
-_unary("rsqrt", lambda a: np.reciprocal(np.sqrt(a)), "Rsqrt", lambda out, a: out * out * out * -0.5, uses_output=True)
-_unary("reciprocal", lambda a: 1 / a, "Reciprocal", lambda out, a: neg(out * out), uses_output=True)
-_unary("square", np.square, "Square", lambda out, a: a * 2)
-_unary("sin", np.sin, "Sin", lambda out, a: cos(a))
-_unary("cos", np.cos, "Cos", lambda out, a: neg(sin(a)))
-_unary("tan", np.tan, None, lambda out, a: out * out + 1, uses_output=True)
-_unary("asin", np.arcsin, None, lambda out, a: rsqrt(1 - a * a))
-_unary("acos", np.arccos, None, lambda out, a: neg(rsqrt(1 - a * a)))
-_unary("atan", np.arctan, "Atan", lambda out, a: reciprocal(a * a + 1))
-_unary("sinh", np.sinh, None, lambda out, a: cosh(a))
-_unary("cosh", np.cosh, None, lambda out, a: sinh(a))
-_unary("tanh", np.tanh, _tanh_of_sigmoid, lambda out, a: 1 - out * out, dtypes=SINGLE, uses_output=True)
-_unary("asinh", np.arcsinh, None, lambda out, a: rsqrt(a * a + 1))
-_unary("acosh", np.arccosh, None, lambda out, a: rsqrt(a - 1) * rsqrt(a + 1) if a.dtype.kind == "c" else rsqrt(a * a - 1))
-_unary("atanh", np.arctanh, None, lambda out, a: reciprocal(1 - a * a))
+
+floor = _rounding("floor", np.floor)
+ceil = _rounding("ceil", np.ceil)
+trunc = _rounding("trunc", np.trunc)
+rint = _rounding("rint", np.rint)
+
+exp = _unary("exp", np.exp, "Exp", lambda out, a: out, uses_output=True)
+exp2 = _unary("exp2", np.exp2, None, lambda out, a: out * math.log(2), uses_output=True)
+expm1 = _unary("expm1", np.expm1, "Expm1", lambda out, a: out + 1, uses_output=True)
+log = _unary("log", np.log, "Log", lambda out, a: reciprocal(a))
+log2 = _unary("log2", np.log2, None, lambda out, a: reciprocal(a * math.log(2)))
+log10 = _unary("log10", np.log10, None, lambda out, a: reciprocal(a * math.log(10)))
+log1p = _unary("log1p", np.log1p, "Log1p", lambda out, a: reciprocal(a + 1))
+sqrt = _unary("sqrt", np.sqrt, "Sqrt", lambda out, a: reciprocal(out * 2), uses_output=True)
+rsqrt = _unary("rsqrt", lambda a: np.reciprocal(np.sqrt(a)), "Rsqrt", lambda out, a: out * out * out * -0.5, uses_output=True)
+reciprocal = _unary("reciprocal", lambda a: 1 / a, "Reciprocal", lambda out, a: neg(out * out), uses_output=True)
+square = _unary("square", np.square, "Square", lambda out, a: a * 2)
+sin = _unary("sin", np.sin, "Sin", lambda out, a: cos(a))
+cos = _unary("cos", np.cos, "Cos", lambda out, a: neg(sin(a)))
+tan = _unary("tan", np.tan, None, lambda out, a: out * out + 1, uses_output=True)
+asin = _unary("asin", np.arcsin, None, lambda out, a: rsqrt(1 - a * a))
+acos = _unary("acos", np.arccos, None, lambda out, a: neg(rsqrt(1 - a * a)))
+atan = _unary("atan", np.arctan, "Atan", lambda out, a: reciprocal(a * a + 1))
+sinh = _unary("sinh", np.sinh, None, lambda out, a: cosh(a))
+cosh = _unary("cosh", np.cosh, None, lambda out, a: sinh(a))
+tanh = _unary("tanh", np.tanh, _tanh_of_sigmoid, lambda out, a: 1 - out * out, dtypes=SINGLE, uses_output=True)
+asinh = _unary("asinh", np.arcsinh, None, lambda out, a: rsqrt(a * a + 1))
+acosh = _unary("acosh", np.arccosh, None, lambda out, a: rsqrt(a - 1) * rsqrt(a + 1) if a.dtype.kind == "c" else rsqrt(a * a - 1))
+atanh = _unary("atanh", np.arctanh, None, lambda out, a: reciprocal(1 - a * a))
 
 
 def _sigmoid(a):
@@ -139,13 +144,13 @@ def _sigmoid(a):
     return sp.expit(a)
 
 
-_unary("sigmoid", _sigmoid, "Sigmoid", lambda out, a: out * (1 - out), uses_output=True)
-_unary("erf", sp.erf, "Erf", lambda out, a: exp(neg(a * a)) * (2 / math.sqrt(math.pi)), dtypes=SINGLE)
-_unary("erfc", sp.erfc, None, lambda out, a: exp(neg(a * a)) * (-2 / math.sqrt(math.pi)))
-_unary("erfinv", sp.erfinv, None, lambda out, a: exp(out * out) * (math.sqrt(math.pi) / 2), uses_output=True)
-_define("relu", lambda a: np.maximum(a, np.zeros((), a.dtype)), lambda: primitive("ReLU"),
+sigmoid = _unary("sigmoid", _sigmoid, "Sigmoid", lambda out, a: out * (1 - out), uses_output=True)
+erf = _unary("erf", sp.erf, "Erf", lambda out, a: exp(neg(a * a)) * (2 / math.sqrt(math.pi)), dtypes=SINGLE)
+erfc = _unary("erfc", sp.erfc, None, lambda out, a: exp(neg(a * a)) * (-2 / math.sqrt(math.pi)))
+erfinv = _unary("erfinv", sp.erfinv, None, lambda out, a: exp(out * out) * (math.sqrt(math.pi) / 2), uses_output=True)
+relu = _define("relu", lambda a: np.maximum(a, np.zeros((), a.dtype)), lambda: primitive("ReLU"),
         vjp=[lambda g, out, a: where(out > 0, g, constant(0, g.dtype))], dtypes=FLOATS, guard=_nonempty)
-_define("softplus", lambda a: _single_or_wide(lambda x: np.logaddexp(x, np.zeros((), x.dtype)))(a),
+softplus = _define("softplus", lambda a: _single_or_wide(lambda x: np.logaddexp(x, np.zeros((), x.dtype)))(a),
         vjp=[lambda g, out, a: g * sigmoid(a)], uses_output=False)
 
 
@@ -197,7 +202,7 @@ def _pow_number_vjp(g, out, a, *, exponent):
     return g * conj_of(pow_number(a, exponent=exponent - 1) * exponent)
 
 
-_define("pow_number", lambda a, *, exponent: _single_or_wide(lambda x: np.power(x, np.asarray(exponent).astype(x.dtype)))(a),
+pow_number = _define("pow_number", lambda a, *, exponent: _single_or_wide(lambda x: np.power(x, np.asarray(exponent).astype(x.dtype)))(a),
         _pow_number_ms, vjp=[_pow_number_vjp], uses_output=False, dtypes=SINGLE,
         guard=lambda a, *, exponent: a.size > 0 and exponent != 0)
 
@@ -207,21 +212,21 @@ def _shared(g, lost, tie):
     return where(lost, constant(0, g.dtype), where(tie, g * 0.5, g))
 
 
-_binary("add", _add, "Add", lambda g, out, a, b: g, lambda g, out, a, b: g)
-_binary("sub", np.subtract, "Sub", lambda g, out, a, b: g, lambda g, out, a, b: neg(g))
-_binary("mul", np.multiply, "Mul", lambda g, out, a, b: g * conj_of(b), lambda g, out, a, b: g * conj_of(a))
-_binary("div", np.true_divide, "RealDiv", lambda g, out, a, b: g / conj_of(b),
+add = _binary("add", _add, "Add", lambda g, out, a, b: g, lambda g, out, a, b: g)
+sub = _binary("sub", np.subtract, "Sub", lambda g, out, a, b: g, lambda g, out, a, b: neg(g))
+mul = _binary("mul", np.multiply, "Mul", lambda g, out, a, b: g * conj_of(b), lambda g, out, a, b: g * conj_of(a))
+div = _binary("div", np.true_divide, "RealDiv", lambda g, out, a, b: g / conj_of(b),
         lambda g, out, a, b: neg(g) * conj_of((a / b) / b))
-_binary("pow", _pow, None, _pow_base, _pow_exponent, uses_output=True)
-_binary("maximum", np.maximum, "Maximum", lambda g, out, a, b: _shared(g, less(a, b), equal(a, b)),
+pow = _binary("pow", _pow, None, _pow_base, _pow_exponent, uses_output=True)
+maximum = _binary("maximum", np.maximum, "Maximum", lambda g, out, a, b: _shared(g, less(a, b), equal(a, b)),
         lambda g, out, a, b: _shared(g, less(b, a), equal(a, b)), dtypes=SINGLE)
-_binary("minimum", np.minimum, "Minimum", lambda g, out, a, b: _shared(g, less(b, a), equal(a, b)),
+minimum = _binary("minimum", np.minimum, "Minimum", lambda g, out, a, b: _shared(g, less(b, a), equal(a, b)),
         lambda g, out, a, b: _shared(g, less(a, b), equal(a, b)), dtypes=SINGLE)
-_binary("fmax", np.fmax, None, lambda g, out, a, b: where(logical_or(greater_equal(a, b), isnan(b)), g, constant(0, g.dtype)),
+fmax = _binary("fmax", np.fmax, None, lambda g, out, a, b: where(logical_or(greater_equal(a, b), isnan(b)), g, constant(0, g.dtype)),
         lambda g, out, a, b: where(logical_or(greater_equal(a, b), isnan(b)), constant(0, g.dtype), g))
-_binary("fmin", np.fmin, None, lambda g, out, a, b: where(logical_or(less_equal(a, b), isnan(b)), g, constant(0, g.dtype)),
+fmin = _binary("fmin", np.fmin, None, lambda g, out, a, b: where(logical_or(less_equal(a, b), isnan(b)), g, constant(0, g.dtype)),
         lambda g, out, a, b: where(logical_or(less_equal(a, b), isnan(b)), constant(0, g.dtype), g))
-_binary("atan2", np.arctan2, None, lambda g, out, a, b: g * (b / (a * a + b * b)),
+atan2 = _binary("atan2", np.arctan2, None, lambda g, out, a, b: g * (b / (a * a + b * b)),
         lambda g, out, a, b: g * (neg(a) / (a * a + b * b)))
 
 
@@ -232,11 +237,11 @@ def _remainder(a, b):
     return np.where((r != 0) & ((r < 0) != (b < 0)), r + b, r).astype(a.dtype)
 
 
-_binary("remainder", _remainder, None, lambda g, out, a, b: g, lambda g, out, a, b: neg(g) * floor(a / b))
-_binary("fmod", np.fmod, None, lambda g, out, a, b: g, lambda g, out, a, b: neg(g) * trunc(a / b))
-_binary("copysign", np.copysign, None, lambda g, out, a, b: g * where(
+remainder = _binary("remainder", _remainder, None, lambda g, out, a, b: g, lambda g, out, a, b: neg(g) * floor(a / b))
+fmod = _binary("fmod", np.fmod, None, lambda g, out, a, b: g, lambda g, out, a, b: neg(g) * trunc(a / b))
+copysign = _binary("copysign", np.copysign, None, lambda g, out, a, b: g * where(
     equal(a, constant(0, a.dtype)), constant(0, a.dtype), out / a), lambda g, out, a, b: zeros_like(b), uses_output=True)
-_binary("hypot", np.hypot, None, lambda g, out, a, b: g * (a / out), lambda g, out, a, b: g * (b / out), uses_output=True)
+hypot = _binary("hypot", np.hypot, None, lambda g, out, a, b: g * (a / out), lambda g, out, a, b: g * (b / out), uses_output=True)
 def _logaddexp(a, b):
     if a.dtype.kind != "c":
         return _single_or_wide(np.logaddexp)(a, b)
@@ -245,16 +250,36 @@ def _logaddexp(a, b):
     return np.where(np.isinf(high.real), high, high + np.log1p(np.exp(low - high))).astype(a.dtype)
 
 
-_binary("logaddexp", _logaddexp, None, lambda g, out, a, b: g * conj_of(exp(a - out)), lambda g, out, a, b: g * conj_of(exp(b - out)),
+logaddexp = _binary("logaddexp", _logaddexp, None, lambda g, out, a, b: g * conj_of(exp(a - out)), lambda g, out, a, b: g * conj_of(exp(b - out)),
         uses_output=True)
 
-for _name, _host in {"greater": np.greater, "greater_equal": np.greater_equal, "less": np.less, "less_equal": np.less_equal,
-                     "equal": np.equal, "not_equal": np.not_equal, "logical_and": np.logical_and, "logical_or": np.logical_or,
-                     "logical_xor": np.logical_xor, "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or,
-                     "bitwise_xor": np.bitwise_xor, "floor_divide": np.floor_divide, "gcd": np.gcd, "lcm": np.lcm,
-                     "nextafter": np.nextafter, "logical_not": np.logical_not, "isnan": np.isnan, "isinf": np.isinf,
-                     "isfinite": np.isfinite, "signbit": np.signbit, "invert": np.invert}.items():
-    _define(_name, _host, differentiable=False)
+def _exact(name, host):
+    """A function whose results carry no gradient."""
+    return _define(name, host, differentiable=False)
+
+
+greater = _exact("greater", np.greater)
+greater_equal = _exact("greater_equal", np.greater_equal)
+less = _exact("less", np.less)
+less_equal = _exact("less_equal", np.less_equal)
+equal = _exact("equal", np.equal)
+not_equal = _exact("not_equal", np.not_equal)
+logical_and = _exact("logical_and", np.logical_and)
+logical_or = _exact("logical_or", np.logical_or)
+logical_xor = _exact("logical_xor", np.logical_xor)
+bitwise_and = _exact("bitwise_and", np.bitwise_and)
+bitwise_or = _exact("bitwise_or", np.bitwise_or)
+bitwise_xor = _exact("bitwise_xor", np.bitwise_xor)
+floor_divide = _exact("floor_divide", np.floor_divide)
+gcd = _exact("gcd", np.gcd)
+lcm = _exact("lcm", np.lcm)
+nextafter = _exact("nextafter", np.nextafter)
+logical_not = _exact("logical_not", np.logical_not)
+isnan = _exact("isnan", np.isnan)
+isinf = _exact("isinf", np.isinf)
+isfinite = _exact("isfinite", np.isfinite)
+signbit = _exact("signbit", np.signbit)
+invert = _exact("invert", np.invert)
 
 
 # ------------------------------------------------------------------------------------------------ choosing
@@ -262,7 +287,7 @@ def _where_guard(condition, a, b):
     return a.dtype in FLOATS and condition.size > 0 and a.size > 0 and b.size > 0  # Select broadcasts, gradients too
 
 
-_define("where", lambda c, a, b: np.where(c, a, b), lambda: primitive("Select"),
+where = _define("where", lambda c, a, b: np.where(c, a, b), lambda: primitive("Select"),
         vjp=[None, lambda g, out, c, a, b: _like(where(c, g, constant(0, g.dtype)), a),
              lambda g, out, c, a, b: _like(where(c, constant(0, g.dtype), g), b)],
         dtypes=frozenset([np.dtype(bool)]), guard=_where_guard, uses_output=False)
@@ -273,9 +298,9 @@ def _xlogy_first(g, out, a, b):
     return where(none, constant(0, g.dtype), g * log(where(none, constant(1, b.dtype), b)))
 
 
-_binary("xlogy", lambda a, b: _single_or_wide(lambda x, y: np.where(np.isnan(y), y, sp.xlogy(x, y)))(a, b), None, _xlogy_first,
+xlogy = _binary("xlogy", lambda a, b: _single_or_wide(lambda x, y: np.where(np.isnan(y), y, sp.xlogy(x, y)))(a, b), None, _xlogy_first,
         lambda g, out, a, b: g * (a / b))
-_binary("logaddexp2", lambda a, b: _single_or_wide(np.logaddexp2)(a, b), None, lambda g, out, a, b: g * exp2(a - out),
+logaddexp2 = _binary("logaddexp2", lambda a, b: _single_or_wide(np.logaddexp2)(a, b), None, lambda g, out, a, b: g * exp2(a - out),
         lambda g, out, a, b: g * exp2(b - out), uses_output=True)
 
 
@@ -294,7 +319,7 @@ def _logit_vjp(g, out, a, *, eps):
     return where(inside, slope, constant(0, g.dtype))
 
 
-_define("logit", lambda a, *, eps: _single_or_wide(functools.partial(_logit, eps=eps))(a), vjp=[_logit_vjp], uses_output=False)
+logit = _define("logit", lambda a, *, eps: _single_or_wide(functools.partial(_logit, eps=eps))(a), vjp=[_logit_vjp], uses_output=False)
 
 
 def _sinc_slope(out, a):
@@ -304,6 +329,6 @@ def _sinc_slope(out, a):
     return where(zero, constant(0, a.dtype), (cos(angle) * angle - sin(angle)) / (safe * safe * math.pi))
 
 
-_unary("sinc", np.sinc, None, _sinc_slope)
+sinc = _unary("sinc", np.sinc, None, _sinc_slope)
 
 __all__ = [*NAMES, "conj_of"]
