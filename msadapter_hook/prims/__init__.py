@@ -3,6 +3,7 @@
 from . import arithmetic  # noqa: F401  (gives Values their arithmetic)
 from .activation import *  # noqa: F403
 from .convolution import *  # noqa: F403
+from .linalg import *  # noqa: F403
 from .linear import *  # noqa: F403
 from .loss import *  # noqa: F403
 from .movement import *  # noqa: F403
