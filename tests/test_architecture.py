@@ -12,7 +12,7 @@ PACKAGE = ROOT / "msadapter_hook"
 LONGEST = 700
 
 #: what each part may import of the others (beside itself); the way of a value goes downwards only
-INERT = {"settings", "errors", "report", "version"}
+INERT = {"settings", "errors", "report", "version", "foreign"}
 LAYERS = ["backend", "tape", "prims", "tensor", "ops", "autograd", "torch"]
 MAY_IMPORT = {layer: INERT | set(LAYERS[:place]) for place, layer in enumerate(LAYERS)}
 MAY_IMPORT |= {
@@ -25,6 +25,7 @@ MAY_IMPORT |= {
     "errors": INERT,
     "report": INERT,
     "version": set(),
+    "foreign": set(),
 }
 MINDSPORE_IMPORTERS = {"backend", "interop"}
 

@@ -24,8 +24,18 @@ class Patch:
     distribution: str | None = None
 
 
+def _mindspore(name, why, test):
+    return Patch("mindspore", ">=2.10,<2.11", why, f"msadapter_hook.interop.patches:{name}", f"tests/interop/{test}")
+
+
 #: library, versions, why, apply, test
-PATCHES = ()
+PATCHES = (
+    _mindspore("functions", "ops, mint, numpy and primitives take our tensors; gradients flow", "test_operations.py"),
+    _mindspore("cells", "Cells take our tensors; networks and optimizers of MindSpore take served modules", "test_cells.py"),
+    _mindspore("transforms", "value_and_grad, grad, vjp, jvp differentiate functions of our tensors", "test_gradients.py"),
+    _mindspore("amp", "auto_mixed_precision takes served modules", "test_amp.py"),
+    _mindspore("jit", "jit runs functions that use served modules through recorded programs", "test_graph_mode.py"),
+)
 
 
 class Patcher:

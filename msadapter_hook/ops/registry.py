@@ -454,18 +454,6 @@ def check_overlap(tensor, overload, bound, first):
 
 def check_inplace(tensor):
     """Raise where PyTorch refuses to write to `tensor`."""
-    if state.enabled and tensor.requires_grad:
-        if tensor._extra is not None and "multiview" in tensor._extra:
-            place, name = tensor._extra["multiview"]
-            raise RuntimeError(f"Output {place} of {camel(name)}Backward0 is a view and is being modified inplace. This view is the "
-                               "output of a function that returns multiple views. Such functions do not allow the output views to "
-                               "be modified inplace. You should replace the inplace operation by an out-of-place one.")
-        if tensor._leaf is not None:
-            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-        if tensor._history.value.leaf is not None:
-            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-    elif state.enabled and tensor._moves and tensor._history.value.leaf is not None:
-        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     if state.enabled and tensor._extra is not None and tensor._extra.get("no_grad_view"):
         made = tensor._extra["no_grad_view"]
         now = "with grad mode enabled" if made == "no_grad" else "in normal mode"
@@ -474,6 +462,25 @@ def check_inplace(tensor):
             f"{now}. Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both "
             f"the view and the inplace either both inside the {made if made == 'no_grad' else 'inference_mode'} block (if you don't "
             "want the inplace to be tracked) or both outside (if you want the inplace to be tracked).")
+    if state.enabled and tensor.requires_grad:
+        if tensor._extra is not None and "multiview" in tensor._extra:
+            place, name = tensor._extra["multiview"]
+            raise RuntimeError(f"Output {place} of {camel(name)}Backward0 is a view and is being modified inplace. This view is the "
+                               "output of a function that returns multiple views. Such functions do not allow the output views to "
+                               "be modified inplace. You should replace the inplace operation by an out-of-place one.")
+        if tensor._extra is not None and "of_function" in tensor._extra:
+            place, name = tensor._extra["of_function"]
+            raise RuntimeError(
+                f"Output {place} of {name} is a view and is being modified inplace. This view was created inside a custom Function (or "
+                "because an input was returned as-is) and the autograd logic to handle view+inplace would override the custom backward "
+                "associated with the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by "
+                "cloning the output of the custom Function.")
+        if tensor._leaf is not None:
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        if tensor._history.value.leaf is not None:
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+    elif state.enabled and tensor._moves and tensor._history.value.leaf is not None:
+        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     if geometry.overlaps(tensor._size, tensor._stride):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory "
                            "location. Please clone() the tensor before performing the operation.")

@@ -1,4 +1,6 @@
 # Helpers of Module: names in messages, indentation, registration of hooks, arguments of `to`.
+from msadapter_hook import foreign
+
 from ... import Tensor
 from ... import device as _device
 from ... import dtype as _dtype
@@ -24,6 +26,23 @@ def _remove_from(name, *tables):
             table.pop(name, None)
         elif table is not None:
             table.discard(name)
+
+
+def _adopted(value, Module):
+    # A module of another library (a MindSpore Cell) as an instance of `Module`; anything else as it is.
+    return value if isinstance(value, Module) else foreign.module(value, Module) or value
+
+
+def _set_other(self, name, value, Module):
+    # An attribute that is neither parameter, module nor buffer of ours: modules and parameters of another library are
+    # registered as ours, everything else is a plain attribute.
+    if foreign.MODULES and "_modules" in self.__dict__:
+        module = foreign.module(value, Module)
+        made = foreign.tensor(value) if module is None else module
+        if module is not None or (made is not value and isinstance(made, Tensor) and made.is_leaf and made.requires_grad):
+            setattr(self, name, made)
+            return
+    object.__setattr__(self, name, value)
 
 
 def _add_hook(table, hook, prepend=False, marks=()):

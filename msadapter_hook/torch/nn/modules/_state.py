@@ -232,3 +232,8 @@ def load_state_dict(self, state_dict, strict=True, assign=False):
             "Error(s) in loading state_dict for {}:\n\t{}".format(type(self).__name__, "\n\t".join(error_msgs))
         )
     return _IncompatibleKeys(missing_keys, unexpected_keys)
+
+
+def trainable_params(self):
+    """The parameters that require grad, as a list. Source: MindSpore, Cell.trainable_params (the functional route)."""
+    return [p for p in self.parameters() if p.requires_grad]

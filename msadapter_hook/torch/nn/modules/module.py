@@ -26,7 +26,7 @@ from ._global_hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from ._helpers import _add_hook, _addindent, _parse_to, _remove_from, _typename
+from ._helpers import _add_hook, _addindent, _adopted, _parse_to, _remove_from, _set_other, _typename
 from ._state import _IncompatibleKeys, _WrappedHook
 
 __all__ = [
@@ -170,6 +170,7 @@ class Module:
 
     def add_module(self, name, module):
         """Add a child module (or None) under `name`."""
+        module = _adopted(module, Module)
         if not isinstance(module, Module) and module is not None:
             raise TypeError(f"{_typename(module)} is not a Module subclass")
         self._check_name(name, "module", self._modules)
@@ -480,7 +481,7 @@ class Module:
         elif isinstance(value, Buffer) or (buffers is not None and name in buffers):
             self._set_buffer(name, value)
         else:
-            object.__setattr__(self, name, value)
+            _set_other(self, name, value, Module)
 
     def _set_buffer(self, name, value):
         if value is not None and not isinstance(value, Tensor):
@@ -521,6 +522,7 @@ class Module:
     state_dict = _state.state_dict
     _load_from_state_dict = _state.load_from_state_dict
     load_state_dict = _state.load_state_dict
+    trainable_params = _state.trainable_params
 
     def _register_state_dict_hook(self, hook):
         if getattr(hook, "_from_public_api", False):

@@ -1,0 +1,58 @@
+"""Objects of other libraries that take part as tensors or modules: tables by class, filled by `interop`, read by the layers.
+
+Nothing is imported here. An operator looks here only after its arguments did not fit, so plain programs pay nothing.
+"""
+
+TENSORS = {}  # class -> function(object) that gives a tensor of ours
+MODULES = {}  # class -> function(object, Module) that gives an instance of the served Module
+
+
+def _found(table, x):
+    if table:
+        for cls in type(x).__mro__:
+            convert = table.get(cls)
+            if convert is not None:
+                return convert
+    return None
+
+
+def is_tensor(x):
+    """True for a tensor of another library that the adapter can take."""
+    return _found(TENSORS, x) is not None
+
+
+def tensor(x):
+    """A tensor of ours for a tensor of another library; anything else as it is."""
+    convert = _found(TENSORS, x)
+    if convert is not None:
+        return convert(x)
+    return x
+
+
+def module(x, Module):
+    """A served module (an instance of `Module`) for a module of another library; None where it is none."""
+    convert = _found(MODULES, x)
+    return None if convert is None else convert(x, Module)
+
+
+def tree(x):
+    """`x` with every foreign tensor in its lists, tuples and dicts made ours; the same object where there is none."""
+    if isinstance(x, (list, tuple)):
+        made = [tree(item) for item in x]
+        if all(a is b for a, b in zip(made, x)):
+            return x
+        return type(x)(*made) if hasattr(x, "_fields") else type(x)(made)
+    if isinstance(x, dict):
+        made = {key: tree(item) for key, item in x.items()}
+        if all(made[key] is x[key] for key in x):
+            return x
+        return made if type(x) is dict else type(x)(made)
+    return tensor(x)
+
+
+def arguments(args, kwargs):
+    """(args, kwargs) with foreign tensors made ours, or None where there is none."""
+    if not TENSORS:
+        return None
+    made, named = tree(args), tree(kwargs)
+    return None if made is args and named is kwargs else (made, named)

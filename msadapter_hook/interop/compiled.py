@@ -1,0 +1,51 @@
+"""Graph mode: what uses served modules never reaches MindSpore's parser; it runs through recorded programs instead.
+
+MindSpore's own functions and Cells are compiled as ever.
+"""
+
+import functools
+
+import wrapt
+from mindspore import context
+
+from . import crossing
+from .patches import adapter_class, takes_part
+
+
+def call_cell(cell, run, args, kwargs):
+    """A Cell called with MindSpore tensors only: in graph mode one with served modules inside runs call by call."""
+    if context.get_context("mode") == context.GRAPH_MODE:
+        from .operations import is_mixed
+
+        if is_mixed(cell):
+            with crossing.pynative():
+                return run(*args, **kwargs)
+    return run(*args, **kwargs)
+
+
+def jit(native, args, kwargs):
+    """mindspore.jit, as function and as decorator with options."""
+    if args and callable(args[0]):
+        return _dispatching(args[0], native(*args, **kwargs))
+    if callable(kwargs.get("function")):
+        return _dispatching(kwargs["function"], native(*args, **kwargs))
+    decorator = native(*args, **kwargs)
+    return functools.wraps(decorator)(lambda function: _dispatching(function, decorator(function)))
+
+
+def _dispatching(function, compiled):
+    """`compiled`, unless something of ours takes part: then `function` itself, whose gradients are recorded programs."""
+
+    def choose(wrapped, instance, args, kwargs):
+        ours = adapter_class()
+        if ours is None:
+            return wrapped(*args, **kwargs)
+        from .references import refers
+
+        if takes_part(ours, args) or takes_part(ours, kwargs.values()) or refers(function) or refers((args, kwargs)):
+            run = function if instance is None else functools.partial(function, instance)
+            with crossing.pynative():
+                return run(*args, **kwargs)
+        return wrapped(*args, **kwargs)
+
+    return wrapt.FunctionWrapper(compiled, choose) if callable(compiled) and not isinstance(compiled, type) else compiled

@@ -1,0 +1,135 @@
+"""Tensors across the border, both ways, without copying; and the modes of MindSpore that a crossing depends on.
+
+Inside a native gradient a tensor with MindSpore's history must not become ours silently: its history would be lost.
+"""
+
+import contextlib
+import threading
+
+import mindspore
+from mindspore import context
+from mindspore.common.api import _pynative_executor
+
+from msadapter_hook import backend, foreign
+from msadapter_hook.tape import Value
+from msadapter_hook.tensor import Tensor
+
+NativeTensor = mindspore.Tensor
+
+
+class Crossed(Exception):
+    """A tensor with native history reached an operator of ours; whoever runs the native gradient takes our route instead."""
+
+
+class _State(threading.local):
+    watchers = 0  # native gradients under way that can be run again on our tape
+    weights = ()  # MindSpore Parameters that the gradient under way on our tape asks for
+
+
+state = _State()
+
+
+@contextlib.contextmanager
+def watching():
+    """Inside, a crossing with native history raises `Crossed`; MindSpore is left as if the attempt had not been."""
+    before = _pynative_executor.grad_flag()
+    state.watchers += 1
+    try:
+        yield
+    except Crossed:
+        _pynative_executor.clear_res()
+        _pynative_executor.set_grad_flag(before)
+        raise
+    finally:
+        state.watchers -= 1
+
+
+@contextlib.contextmanager
+def native_recording(on):
+    """MindSpore's own recording on or off; what was before comes back."""
+    before = _pynative_executor.grad_flag()
+    _pynative_executor.set_grad_flag(on)
+    try:
+        yield
+    finally:
+        _pynative_executor.set_grad_flag(before)
+
+
+@contextlib.contextmanager
+def pynative():
+    """MindSpore's dynamic mode, whatever mode the program chose: what runs on our tape runs call by call."""
+    if context.get_context("mode") != context.GRAPH_MODE:
+        yield
+        return
+    context.set_context(mode=context.PYNATIVE_MODE)
+    try:
+        yield
+    finally:
+        context.set_context(mode=context.GRAPH_MODE)
+
+
+def wrap(array):
+    """Our tensor over the memory of a MindSpore tensor. A MindSpore Parameter gives the parameter that shares its memory.
+
+    Inside a native gradient: `Crossed`, or RuntimeError where nobody could take our route instead.
+    """
+    if isinstance(array, mindspore.Parameter):
+        from .parameters import adapted
+
+        return adapted(array)
+    if state.weights and array._requires_grad:
+        from .operations import entry
+
+        return entry(array)
+    if _pynative_executor.grad_flag() and not state.weights:
+        if state.watchers:
+            raise Crossed
+        if array._requires_grad:
+            raise RuntimeError(
+                "a MindSpore tensor with a history of MindSpore's own reached a torch operator, and gradients would stop here; "
+                "wrap the torch module with msadapter_hook.interop.as_cell, or differentiate with mindspore.value_and_grad")
+    return made(array)
+
+
+def made(array):
+    """Our tensor over the memory of a MindSpore tensor; no questions asked."""
+    numpy = backend.as_numpy(array)
+    return Tensor._make(Value(tuple(array.shape), numpy.dtype, numpy, None))
+
+
+def unwrap(tensor):
+    """A MindSpore tensor object of its own over the memory of ours (MindSpore keeps history per object)."""
+    return backend.from_numpy(tensor.value.numpy)
+
+
+def tree_map(function, x, kinds):
+    """`x` with `function` applied to every instance of `kinds` in its lists, tuples and dicts."""
+    if isinstance(x, kinds):
+        return function(x)
+    if isinstance(x, (list, tuple)):
+        made = [tree_map(function, item, kinds) for item in x]
+        return type(x)(*made) if hasattr(x, "_fields") else type(x)(made)
+    if isinstance(x, dict):
+        made = {key: tree_map(function, item, kinds) for key, item in x.items()}
+        return made if type(x) is dict else type(x)(made)
+    return x
+
+
+def leaves(x, kinds):
+    """The instances of `kinds` in lists, tuples and dicts, in order."""
+    found = []
+    tree_map(found.append, x, kinds)
+    return found
+
+
+def cast_to_adapter_tensor(x):
+    """MindSpore tensors in `x` (also in lists, tuples, dicts) as ours; ours as they are. Source: MindTorch."""
+    return tree_map(wrap, x, NativeTensor)
+
+
+def cast_to_ms_tensor(x):
+    """Our tensors in `x` as MindSpore tensors over the same memory, without history. Source: MindTorch."""
+    return tree_map(unwrap, x, Tensor)
+
+
+foreign.TENSORS[NativeTensor] = wrap

@@ -1,0 +1,288 @@
+"""MindSpore's functional differentiation over functions in which our tensors take part: one pass of our engine.
+
+value_and_grad and grad decide at the call: where something of ours is among weights or arguments, or turns up while MindSpore
+differentiates, the function runs on our tape; otherwise MindSpore's own function runs as if nobody had looked.
+Works without ENABLE_BACKWARD: `.grad` is never touched.
+"""
+
+import inspect
+import threading
+
+import mindspore
+import wrapt
+
+from msadapter_hook import prims
+from msadapter_hook.autograd.engine import Backward, key_of
+from msadapter_hook.ops.registry import call as operator
+from msadapter_hook.tape import enable_grad, late, no_grad
+from msadapter_hook.tape.recording import state as tape_state
+from msadapter_hook.tensor import Tensor, cast_value
+
+from . import crossing, parameters
+from .crossing import NativeTensor
+from .references import refers
+
+
+class _Depth(threading.local):
+    count = 0  # gradients of ours under way: the inner ones are differentiated again
+
+
+_depth = _Depth()
+
+
+class Request:
+    """What is asked of a gradient: the arguments of mindspore.value_and_grad, checked as MindSpore does."""
+
+    def __init__(self, fn, grad_position=0, weights=None, has_aux=False, return_ids=False, sens_param=False):
+        if grad_position is None and weights is None:
+            raise ValueError("`grad_position` and `weight` can not be None at the same time.")
+        self.fn, self.position, self.has_aux = fn, grad_position, has_aux
+        self.return_ids, self.sens_param = return_ids, sens_param
+        self.weights = weights
+        self.listed = None if weights is None else [weights] if isinstance(weights, (Tensor, NativeTensor)) else list(weights)
+
+    @property
+    def positions(self):
+        """The positions as a tuple."""
+        if self.position is None:
+            return ()
+        return (self.position,) if isinstance(self.position, int) else tuple(self.position)
+
+    def shaped(self, by_position, by_weight):
+        """Gradients in the structure that MindSpore gives them."""
+        if self.return_ids:
+            by_position = [(p, g) for p, g in zip(self.positions, by_position)]
+            by_weight = [(_identifier(w), g) for w, g in zip(self.listed or (), by_weight)]
+        first = by_position[0] if isinstance(self.position, int) and by_position else tuple(by_position)
+        second = by_weight[0] if self.weights is not None and self.weights is self.listed[0] else tuple(by_weight)
+        if self.weights is None:
+            return first
+        return second if self.position is None else (first, second)
+
+
+def _identifier(weight):
+    """What stands for a weight where ids are asked for: a MindSpore Parameter's name; one of ours stands for itself."""
+    return weight.name if isinstance(weight, mindspore.Parameter) else weight
+
+
+def value_and_grad(native, args, kwargs):
+    """mindspore.value_and_grad"""
+    return _differentiated(native, args, kwargs, lambda value, grads, aux: (value, grads))
+
+
+def grad(native, args, kwargs):
+    """mindspore.grad"""
+    return _differentiated(native, args, kwargs, lambda value, grads, aux: (grads, aux) if aux is not None else grads)
+
+
+def _differentiated(native, args, kwargs, result):
+    bound = inspect.signature(native).bind(*args, **kwargs)
+    weights = bound.arguments.get("weights")
+    if weights is not None and not isinstance(weights, (Tensor, NativeTensor, tuple, list)):
+        bound.arguments["weights"] = weights = list(weights)  # a generator would be empty the second time
+    request = Request(*bound.args, **bound.kwargs)
+    ours = any(isinstance(w, Tensor) for w in request.listed or ())
+
+    def on_tape(*inputs, **named):
+        return result(*run(request, inputs, named))
+
+    if ours:
+        on_tape.__name__ = f"grad_of_{getattr(request.fn, '__name__', type(request.fn).__name__)}"
+        return on_tape
+    route = {"ours": False}
+
+    def decide(wrapped, instance, inputs, named):
+        if not route["ours"]:
+            route["ours"] = bool(crossing.leaves((inputs, named), Tensor)) or refers(request.fn)
+        if not route["ours"]:
+            try:
+                with crossing.watching():
+                    return wrapped(*inputs, **named)
+            except crossing.Crossed:
+                route["ours"] = True
+        return on_tape(*inputs, **named)
+
+    return wrapt.FunctionWrapper(native(*bound.args, **bound.kwargs), decide)
+
+
+def get_grad(native, args, kwargs):
+    """mindspore.get_grad: the gradient that belongs to a position or a weight, among those with ids."""
+    bound = inspect.signature(native).bind(*args, **kwargs)
+    gradients, identifier = bound.args
+    if isinstance(identifier, Tensor):
+        return _find(gradients, lambda name: name is identifier)
+    if isinstance(identifier, mindspore.Parameter) and crossing.leaves(gradients, Tensor):
+        return _find(gradients, lambda name: name == identifier.name)
+    if isinstance(identifier, int) and crossing.leaves(gradients, Tensor):
+        return _find(gradients, lambda name: type(name) is int and name == identifier)
+    return native(*args, **kwargs)
+
+
+def _find(gradients, fits):
+    if isinstance(gradients, (tuple, list)):
+        if len(gradients) == 2 and not isinstance(gradients[0], (tuple, list)) and isinstance(gradients[1], Tensor):
+            return gradients[1] if fits(gradients[0]) else None
+        for item in gradients:
+            found = _find(item, fits)
+            if found is not None:
+                return found
+    return None
+
+
+def run(request, inputs, named):
+    """(value, gradients, aux) of a request on our tape; value as the function gives it, without history at the outermost level.
+
+    Weights that the function does not reach get zeros, as MindSpore has it.
+    """
+    sens = None
+    if request.sens_param:
+        if "sens" in named:
+            named = dict(named)
+            sens = named.pop("sens")
+        else:
+            inputs, sens = inputs[:-1], inputs[-1]
+    inputs, leaves = _fresh(crossing.cast_to_adapter_tensor(tuple(inputs)), request.positions)
+    named = crossing.cast_to_adapter_tensor(named)
+    weights = [parameters.adapted(w) if isinstance(w, NativeTensor) else w for w in request.listed or ()]
+    value = _call(request.fn, inputs, named, request.listed or ())
+    if request.has_aux and not (isinstance(value, tuple) and len(value) >= 2):
+        raise ValueError("When has_aux is True, origin fn requires more than one outputs.")
+    grads = _pull(value[0] if request.has_aux else value, sens, leaves + weights)
+    aux = value[1:] if request.has_aux else None
+    value, aux = _outermost((value, aux))
+    return value, request.shaped(grads[:len(leaves)], grads[len(leaves):]), aux
+
+
+def _call(fn, inputs, named, weights):
+    """The function on our tape. MindSpore records too where weights of its own are asked for, so that both histories join."""
+    native = tuple([w for w in weights if isinstance(w, NativeTensor) and w._requires_grad])
+    before, crossing.state.weights = crossing.state.weights, native or crossing.state.weights
+    _depth.count += 1
+    try:
+        with enable_grad(), crossing.pynative(), crossing.native_recording(bool(native)):
+            return crossing.tree_map(crossing.wrap, fn(*inputs, **named), NativeTensor)
+    finally:
+        _depth.count -= 1
+        crossing.state.weights = before
+
+
+def _fresh(inputs, positions):
+    """The inputs with a fresh leaf at each position, and these leaves. Within an outer gradient they keep their history."""
+    inputs, leaves = list(inputs), []
+    for p in positions:
+        if p >= len(inputs):
+            raise ValueError(f"grad_position {p} is not one of the {len(inputs)} positional arguments")
+        x = inputs[p]
+        if not isinstance(x, Tensor) or not (x.dtype.is_floating_point or x.dtype.is_complex):
+            raise TypeError(f"grad_position {p}: a floating point or complex tensor is needed, got "
+                            f"{x.dtype if isinstance(x, Tensor) else type(x).__name__}")
+        with enable_grad():
+            inputs[p] = operator("clone", x) if x.requires_grad and _depth.count else x.detach().requires_grad_(True)
+        leaves.append(inputs[p])
+    return tuple(inputs), leaves
+
+
+def _pull(outputs, sens, wanted):
+    """The gradients of all tensors in `outputs`, weighted by `sens` (ones where None), one per tensor in `wanted`."""
+    tensors = crossing.leaves(outputs, Tensor)
+    given = [None] * len(tensors) if sens is None else crossing.leaves(crossing.cast_to_adapter_tensor(sens), Tensor)
+    if len(given) != len(tensors):
+        raise ValueError(f"the function gives {len(tensors)} tensors, but {len(given)} sensitivities were given")
+    nested = _depth.count > 0
+    roots, implicit = [], []
+    for out, g in zip(tensors, given):
+        if not out.requires_grad:
+            continue
+        with enable_grad():
+            value = out.value
+            if g is None:
+                cotangent = late.ones(value)
+                implicit.append(cotangent)
+            else:
+                cotangent = cast_value(g.value, out.dtype)
+                if tuple(cotangent.shape) != tuple(value.shape):
+                    raise ValueError(f"a sensitivity of shape {tuple(g.shape)} for an output of shape {tuple(out.shape)}")
+        roots.append((value, cotangent))
+    with enable_grad():
+        keys = [key_of(t.value) if t.requires_grad else None for t in wanted]
+    asked = [k for k in keys if k is not None]
+    found = {}
+    if roots and asked:
+        found = Backward(roots, asked, accumulate=False, retain_graph=nested, create_graph=nested and tape_state.enabled,
+                         implicit=implicit).run()
+    made = []
+    for t, key in zip(wanted, keys):
+        g = found.get(key) if key is not None else None
+        with no_grad():
+            made.append(Tensor._make(g if g is not None else prims.zeros_like(t.value)))
+    return made
+
+
+def _outermost(x):
+    """Results of the outermost gradient carry no history, as MindSpore's do not."""
+    return x if _depth.count else crossing.tree_map(lambda t: t.detach() if t.requires_grad else t, x, Tensor)
+
+
+# ------------------------------------------------------------------------------------------------ products
+def _takes_part(fn, *given):
+    return bool(crossing.leaves(given, Tensor)) or refers(fn)
+
+
+def vjp(native, args, kwargs):
+    """mindspore.vjp: the outputs, and a function from their cotangents to gradients of the inputs (and weights)."""
+    fn, *inputs = args
+    weights, has_aux = kwargs.get("weights"), kwargs.get("has_aux", False)
+    if not _takes_part(fn, inputs, weights):
+        return native(*args, **kwargs)
+    request = Request(fn, tuple(range(len(inputs))), weights, has_aux)
+    given, leaves = _fresh(crossing.cast_to_adapter_tensor(tuple(inputs)), request.positions)
+    owned = [parameters.adapted(w) if isinstance(w, NativeTensor) else w for w in request.listed or ()]
+    value = _call(fn, given, {}, request.listed or ())
+    primal = value[0] if has_aux else value
+
+    def vjp_fn(*cotangents):
+        """Gradients for these cotangents, one per output; may be called again."""
+        _depth.count += 1  # the graph stays for the next call
+        try:
+            with no_grad():
+                grads = _pull(primal, cotangents, leaves + owned)
+        finally:
+            _depth.count -= 1
+        first = grads[0] if len(leaves) == 1 else tuple(grads[:len(leaves)])
+        return first if weights is None else (first, tuple(grads[len(leaves):]))
+
+    if has_aux:
+        aux = value[1] if len(value) == 2 else value[1:]
+        return _outermost(primal), vjp_fn, _outermost(aux)
+    return _outermost(primal), vjp_fn
+
+
+def jvp(native, args, kwargs):
+    """mindspore.jvp: the outputs, and the derivative along `v`: the vjp differentiated by its cotangent."""
+    bound = inspect.signature(native).bind(*args, **kwargs)
+    bound.apply_defaults()
+    fn, inputs, v, has_aux = (bound.arguments[name] for name in ("fn", "inputs", "v", "has_aux"))
+    if not _takes_part(fn, inputs, v):
+        return native(*args, **kwargs)
+    single = not isinstance(inputs, (tuple, list))
+    inputs, v = crossing.cast_to_adapter_tensor(((inputs,), (v,)) if single else (tuple(inputs), tuple(v)))
+    given, leaves = _fresh(inputs, tuple(range(len(inputs))))
+    value = _call(fn, given, {}, ())
+    primal = value[0] if has_aux else value
+    outputs = crossing.leaves(primal, Tensor)
+    dummies = [operator("zeros_like", o).requires_grad_(True) for o in outputs]
+    _depth.count += 1
+    try:
+        with enable_grad():
+            pulled = _pull(primal, dummies, leaves)
+            total = None
+            for g, direction in zip(pulled, v):
+                term = operator("sum", operator("mul", g, direction))
+                total = term if total is None else operator("add", total, term)
+            tangents = iter(_pull(total, None, dummies))
+    finally:
+        _depth.count -= 1
+    pushed = crossing.tree_map(lambda _: next(tangents).detach(), primal, Tensor)
+    if has_aux:
+        return _outermost(primal), pushed, _outermost(value[1] if len(value) == 2 else value[1:])
+    return _outermost(primal), pushed

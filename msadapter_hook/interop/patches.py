@@ -1,0 +1,188 @@
+"""The entry points of MindSpore through which our tensors come: each wrapped once, after `import mindspore`, by the table.
+
+A call in which nothing of ours takes part goes straight to the original.
+"""
+
+import functools
+import sys
+import types
+
+#: modules of MindSpore whose public functions take tensors
+FUNCTIONS = ("ops", "ops.functional", "mint", "mint.nn.functional", "mint.linalg", "mint.special", "numpy")
+#: what they are made of; names beside these are decorators and tools
+HOMES = ("mindspore.ops.function", "mindspore.ops.functional", "mindspore.ops.auto_generate", "mindspore.ops._grad",
+         "mindspore.ops.composite", "mindspore.ops.tensor_method", "mindspore.mint", "mindspore.numpy")
+#: functions that take functions: `transforms` below has its own way with them, or they are left alone
+NOT_TENSORS = frozenset(
+    "grad value_and_grad vjp jvp jacrev jacfwd vmap get_grad custom_vjp constexpr kernel add_flags core cond while_loop scan "
+    "for_loop map_ switch_case prim_attr_register derivative stop_gradient_ is_tensor".split())
+
+
+def adapter_class():
+    """Our Tensor class, or None while nothing of ours is loaded (importing it would set MindSpore up in our way)."""
+    module = sys.modules.get("msadapter_hook.tensor.core")
+    return getattr(module, "Tensor", None)
+
+
+def takes_part(ours, x):
+    """Whether one of our tensors is among `x`, also inside lists, tuples and dicts."""
+    for item in x:
+        if isinstance(item, ours):
+            return True
+        kind = type(item)
+        if kind is tuple or kind is list:
+            if item and takes_part(ours, item):
+                return True
+        elif kind is dict and item and takes_part(ours, item.values()):
+            return True
+    return False
+
+
+def _function(wrapped, instance, args, kwargs):
+    ours = adapter_class()
+    if ours is None or not (takes_part(ours, args) or kwargs and takes_part(ours, kwargs.values())):
+        return wrapped(*args, **kwargs)
+    from . import operations
+
+    return operations.call(wrapped, args, kwargs)
+
+
+def _primitive(wrapped, instance, args, kwargs):
+    ours = adapter_class()
+    if ours is None or not (takes_part(ours, args) or kwargs and takes_part(ours, kwargs.values())):
+        return wrapped(*args, **kwargs)
+    from . import operations
+
+    return operations.call(wrapped, args, kwargs)
+
+
+def _cell(wrapped, instance, args, kwargs):
+    ours = adapter_class()
+    if ours is None:
+        return wrapped(*args, **kwargs)
+    if not (takes_part(ours, args) or kwargs and takes_part(ours, kwargs.values())):
+        from . import compiled
+
+        return compiled.call_cell(instance, wrapped, args, kwargs)
+    from . import operations
+
+    return operations.call_cell(instance, wrapped, args, kwargs)
+
+
+def functions(mindspore, wrap):
+    """Public functions of `mindspore.ops`, `mindspore.mint`, `mindspore.numpy`, and the calls of primitives."""
+    for place in FUNCTIONS:
+        module = functools.reduce(getattr, place.split("."), mindspore)
+        for name, item in list(vars(module).items()):
+            if isinstance(item, types.FunctionType) and not name.startswith("_") and name not in NOT_TENSORS:
+                if item.__module__.startswith(HOMES):
+                    wrap(module, name, _function)
+    seen, stack = set(), [mindspore.ops.Primitive]
+    while stack:
+        cls = stack.pop()
+        if cls in seen:
+            continue
+        seen.add(cls)
+        stack.extend(cls.__subclasses__())
+        if "__call__" in vars(cls) and isinstance(vars(cls)["__call__"], types.FunctionType):
+            wrap(cls, "__call__", _primitive)
+
+
+def cells(mindspore, wrap):
+    """Calls of Cells, and places that take a network: a served module will do there."""
+    nn, train = mindspore.nn, mindspore.train
+
+    def networks(wrapped, instance, args, kwargs):
+        if adapter_class() is None:
+            return wrapped(*args, **kwargs)
+        from .cells import as_cells
+
+        args, kwargs = as_cells((args, kwargs))
+        return wrapped(*args, **kwargs)
+
+    def assigned(wrapped, instance, args, kwargs):
+        if adapter_class() is None or len(args) != 2:
+            return wrapped(*args, **kwargs)
+        from .cells import as_cells
+
+        return wrapped(args[0], as_cells(args[1]) if _may_be_served(args[1]) else args[1])
+
+    def optimizer(wrapped, instance, args, kwargs):
+        if adapter_class() is None:
+            return wrapped(*args, **kwargs)
+        from .parameters import native_tree
+
+        args, kwargs = native_tree((args, kwargs))
+        return wrapped(*args, **kwargs)
+
+    def set_data(wrapped, instance, args, kwargs):
+        result = wrapped(*args, **kwargs)
+        if "_adapter_link" in instance.__dict__:
+            from .parameters import replaced
+
+            replaced(instance)
+        return result
+
+    wrap(nn.Cell, "__call__", _cell)
+    wrap(nn.Cell, "__setattr__", assigned)
+    wrap(nn.Optimizer, "__init__", optimizer)
+    wrap(mindspore.Parameter, "set_data", set_data)
+    for owner, names in (
+        (nn, "WithLossCell TrainOneStepCell WithEvalCell TrainOneStepWithLossScaleCell ForwardValueAndGrad"),
+        (train, "Model"),
+    ):
+        for name in names.split():
+            wrap(getattr(owner, name), "__init__", networks)
+    for owner, names in (
+        (mindspore, "save_checkpoint load_param_into_net export build_train_network"),
+        (train, "save_checkpoint load_param_into_net export build_train_network"),
+        (train.serialization, "save_checkpoint load_param_into_net export"),
+    ):
+        for name in names.split():
+            if hasattr(owner, name):
+                wrap(owner, name, networks)
+
+
+def _may_be_served(x):
+    return hasattr(type(x), "_load_from_state_dict") or isinstance(x, (list, tuple))
+
+
+def transforms(mindspore, wrap):
+    """value_and_grad, grad, vjp, jvp and get_grad over functions in which our tensors take part."""
+
+    def lazily(name):
+        def wrapper(wrapped, instance, args, kwargs):
+            from . import gradients
+
+            return getattr(gradients, name)(wrapped, args, kwargs)
+
+        return wrapper
+
+    for owner in (mindspore, mindspore.ops, mindspore.ops.functional):
+        for name in ("value_and_grad", "grad", "vjp", "jvp", "get_grad"):
+            if name in vars(owner):
+                wrap(owner, name, lazily(name))
+
+
+def amp(mindspore, wrap):
+    """auto_mixed_precision on a served module."""
+
+    def mixed(wrapped, instance, args, kwargs):
+        if adapter_class() is None:
+            return wrapped(*args, **kwargs)
+        from .amp import auto_mixed_precision
+
+        return auto_mixed_precision(wrapped, args, kwargs)
+
+    wrap(mindspore.amp, "auto_mixed_precision", mixed)
+
+
+def jit(mindspore, wrap):
+    """mindspore.jit over functions that use served modules: they run through recorded programs, never MindSpore's parser."""
+
+    def compiled(wrapped, instance, args, kwargs):
+        from .compiled import jit as ours
+
+        return ours(wrapped, args, kwargs)
+
+    wrap(mindspore, "jit", compiled)
