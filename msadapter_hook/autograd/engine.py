@@ -205,11 +205,15 @@ class Backward:
         key = (node, index)
         cotangent = self.cotangents.pop(key, None)
         tap = node.taps.get(index) if node.taps is not None else None
+        asked = self.captured is not None and key in self.captured
+        if asked and cotangent is not None and id(node) in self.useful:
+            self.result[key] = cotangent  # PyTorch hands out what arrives, before hooks, where the node passes it on
+            asked = False
         if tap is not None and cotangent is not None:
             cotangent = run_hooks(tap.hooks, cotangent)
             if tap.retained is not None and tap.retained() is not None:
                 accumulate(tap.retained()._extra_state(), "grad", cotangent, self.create_graph)
-        if self.captured is not None and key in self.captured and cotangent is not None:
+        if asked and cotangent is not None:
             self.result[key] = cotangent
         return cotangent
 

@@ -401,16 +401,17 @@ def _finish(ctx, args, tensors, inputs, places, outputs):
             check_inplace(out)
             out._write(value)
             made.append(out)
-        elif any(out is t for t in tensors):
-            made.append(Tensor._make(Value(v.shape, v.dtype, v.numpy.copy(), None, node, i, True), out._dtype))
-            values[-1] = (i, made[-1]._history.value)
+        elif any(out is t for t in tensors) or out._moves or out._history.views or out._history.parent is not None:
+            with _no_recording():  # an input as it is, or a view: the output shares its data, under the node's history
+                history = out._alias_history(share_version=True)
+            history.value = value
+            name = ctx.name().removesuffix("Backward")
+            out = Tensor._window(history, (), out._size, out._stride, out._offset, out._dtype)
+            out._extra = {"of_function": (i, name)}
+            made.append(out)
         else:
-            history = out._history
-            if out._moves or history.views or history.parent is not None:
-                out = Tensor._make(value, out._dtype)
-            else:
-                history.value = value
-                out._value, out._generation = None, -1
+            out._history.value = value
+            out._value, out._generation = None, -1
             made.append(out)
         old.append(out)
     refs = [_dead] * len(outputs)

@@ -69,13 +69,20 @@ class TensorBase:
         offset = self._offset if offset is None else offset
         dtype = dtype or self._dtype
         if not state.enabled and self._history.value.requires_grad:
-            history = self._alias_history(share_version=True)
-            made = Tensor._window(history, (move,), size, stride, offset, dtype)
-            made._extra = {"no_grad_view": "inference" if state.inference else "no_grad"}
+            made = self._view_without_history(move, size, stride, offset, dtype)
         else:
             self._history.views = True
             made = Tensor._window(self._history, self._moves + (move,), size, stride, offset, dtype)
         made._base = self._base if self._base is not None else self
+        return made
+
+    def _view_without_history(self, move, size, stride, offset, dtype):
+        """A view made while nothing is recorded: it shares the data, and claims to be a leaf that requires grad."""
+        history = self._alias_history(share_version=True)
+        made = Tensor._window(history, (move,), size, stride, offset, dtype)
+        if dtype.is_floating_point or dtype.is_complex:
+            made = made._alias(Tensor, share_version=True, leaf=Leaf(None))
+        made._extra = {"no_grad_view": "inference" if state.inference else "no_grad"}
         return made
 
     def _alias_history(self, share_version, leaf=None):

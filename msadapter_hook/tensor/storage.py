@@ -165,7 +165,7 @@ class History:
             return data
         if not state.enabled:
             return data
-        if self.synced != self.storage.generation or not _same(value.numpy, data.numpy):
+        if not _same(value.numpy, data.numpy):
             self.value = value = renew(value, value_of(data.numpy.copy()))
             self.synced = self.storage.generation
         return value
@@ -193,9 +193,21 @@ class History:
             raise RuntimeError(
                 "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
                 "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.")
+        follow_retained(self.value, value)
         self.value = value
         self.version.count += 1
         self.storage.written(self, value)
+
+
+def follow_retained(old, new):
+    """A tensor that keeps its gradient keeps that of what it is after a write."""
+    taps = old.node.taps if old.node is not None and old.leaf is None else None
+    tap = taps.get(old.index) if taps is not None else None
+    if tap is not None and tap.retained is not None and new.node is not None and new.requires_grad:
+        tensor, tap.retained = tap.retained, None
+        if new.node.taps is None:
+            new.node.taps = {}
+        new.node.taps.setdefault(new.index, type(tap)()).retained = tensor
 
 
 def renew(old: Value, data: Value) -> Value:
