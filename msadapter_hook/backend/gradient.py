@@ -1,11 +1,35 @@
 """The gradient of a pure function through MindSpore's own differentiation."""
 
+import contextlib
+
+from mindspore import context as _context
+from mindspore.common.api import _pynative_executor
 from mindspore.ops import composite as _composite
 from mindspore.ops import stop_gradient
 
 from . import runtime  # noqa: F401
 
 __all__ = ["Gradient", "stop_gradient"]
+
+
+@contextlib.contextmanager
+def _as_recorded():
+    """MindSpore in dynamic mode with gradients allowed, whatever the program chose for code of its own."""
+    graph, allowed = _context.get_context("mode") == _context.GRAPH_MODE, _pynative_executor.enable_grad()
+    if graph:
+        _context.set_context(mode=_context.PYNATIVE_MODE)
+    _pynative_executor.set_enable_grad(True)
+    try:
+        yield
+    finally:
+        _pynative_executor.set_enable_grad(allowed)
+        if graph:
+            _context.set_context(mode=_context.GRAPH_MODE)
+
+
+def _plain():
+    """Whether MindSpore is in the state that replay needs; asked at each call."""
+    return _context._get_mode() != _context.GRAPH_MODE and _pynative_executor.enable_grad()
 
 
 class Gradient:
@@ -19,8 +43,13 @@ class Gradient:
 
     def __init__(self, function, positions: tuple):
         operation = _composite.base._Grad(get_by_position=True, sens_param=True, get_value=True)
-        self._call = operation(function, None, positions)
+        with _as_recorded():
+            self._call = operation(function, None, positions)
 
     def __call__(self, inputs: tuple, cotangents: tuple) -> tuple:
-        values, grads = self._call(*inputs, cotangents)
+        if _plain():
+            values, grads = self._call(*inputs, cotangents)
+        else:
+            with _as_recorded():
+                values, grads = self._call(*inputs, cotangents)
         return values, grads if isinstance(grads, tuple) else (grads,)

@@ -14,13 +14,12 @@ _log = logging.getLogger("msadapter_hook")
 
 
 def prepare() -> None:
-    """Put MindSpore into synchronous PyNative mode on the device asked for.
+    """Make MindSpore's calls synchronous, on the device asked for. The mode (graph or dynamic) stays the program's own.
 
     The asynchronous default is 5–10 times slower on few cores, and its kernels race with host kernels
     on memory that both share.
     """
     chosen = settings.current()
-    mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
     if chosen.device != "auto":
         mindspore.set_device(chosen.device)
     if chosen.synchronous:

@@ -6,7 +6,7 @@ Parameters are shared (see parameters), so state dictionaries, checkpoints and o
 import functools
 import weakref
 
-
+import mindspore
 from mindspore import nn
 from mindspore.common._grad_function import _Function
 from mindspore.common.api import _pynative_executor
@@ -149,6 +149,8 @@ class ServedCell(nn.Cell):
         """The module's forward, on either side's tensors."""
         if crossing.leaves((args, kwargs), Tensor):
             return self.module(*args, **kwargs)
+        if type(self.module).__module__.endswith("nn.modules.loss"):
+            args, kwargs = crossing.tree_map(_wide, (args, kwargs), NativeTensor)
         if not _pynative_executor.grad_flag():
             with no_grad():
                 result = self.module(*crossing.cast_to_adapter_tensor(args), **crossing.cast_to_adapter_tensor(kwargs))
@@ -160,6 +162,11 @@ class ServedCell(nn.Cell):
         found = _Served.apply(plan, *crossing.leaves((args, kwargs), NativeTensor), *[native for native, _ in pairs])
         found = iter(found if isinstance(found, tuple) else (found,))
         return crossing.tree_map(lambda _: next(found), plan.output, _Place)
+
+
+def _wide(array):
+    """Class labels: MindSpore's are int32, those of PyTorch's losses int64."""
+    return array.astype(mindspore.int64) if array.dtype == mindspore.int32 else array
 
 
 class _Place:

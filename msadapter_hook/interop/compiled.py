@@ -3,6 +3,7 @@
 MindSpore's own functions and Cells are compiled as ever.
 """
 
+import contextlib
 import functools
 
 import wrapt
@@ -18,9 +19,26 @@ def call_cell(cell, run, args, kwargs):
         from .operations import is_mixed
 
         if is_mixed(cell):
-            with crossing.pynative():
+            with asked_for(), crossing.pynative():
                 return run(*args, **kwargs)
     return run(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def asked_for():
+    """Inside, recorded programs are compiled as soon as they repeat: the program asked for graphs."""
+    from msadapter_hook.tape.replay import policy
+
+    policy.wanted += 1
+    try:
+        yield
+    finally:
+        policy.wanted -= 1
+
+
+def graphs_wanted():
+    """`asked_for()` in graph mode, nothing in dynamic mode."""
+    return asked_for() if context.get_context("mode") == context.GRAPH_MODE else contextlib.nullcontext()
 
 
 def jit(native, args, kwargs):
@@ -44,8 +62,10 @@ def _dispatching(function, compiled):
 
         if takes_part(ours, args) or takes_part(ours, kwargs.values()) or refers(function) or refers((args, kwargs)):
             run = function if instance is None else functools.partial(function, instance)
-            with crossing.pynative():
+            with asked_for(), crossing.pynative():
                 return run(*args, **kwargs)
         return wrapped(*args, **kwargs)
 
+    if (getattr(function, "__module__", None) or "").startswith("mindspore.") and not isinstance(function, wrapt.FunctionWrapper):
+        return compiled  # MindSpore compiles a function of its own, as replay does
     return wrapt.FunctionWrapper(compiled, choose) if callable(compiled) and not isinstance(compiled, type) else compiled

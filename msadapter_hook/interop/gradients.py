@@ -19,6 +19,7 @@ from msadapter_hook.tape.recording import state as tape_state
 from msadapter_hook.tensor import Tensor, cast_value
 
 from . import crossing, parameters
+from .compiled import graphs_wanted
 from .crossing import NativeTensor
 from .references import refers
 
@@ -144,6 +145,11 @@ def run(request, inputs, named):
     inputs, leaves = _fresh(crossing.cast_to_adapter_tensor(tuple(inputs)), request.positions)
     named = crossing.cast_to_adapter_tensor(named)
     weights = [parameters.adapted(w) if isinstance(w, NativeTensor) else w for w in request.listed or ()]
+    with graphs_wanted():
+        return _run(request, inputs, named, sens, leaves, weights)
+
+
+def _run(request, inputs, named, sens, leaves, weights):
     value = _call(request.fn, inputs, named, request.listed or ())
     if request.has_aux and not (isinstance(value, tuple) and len(value) >= 2):
         raise ValueError("When has_aux is True, origin fn requires more than one outputs.")
