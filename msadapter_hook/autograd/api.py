@@ -138,7 +138,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     found = Backward(roots, keys, accumulate=False, retain_graph=retain_graph, create_graph=create_graph,
                      implicit=implicit).run()
     results = []
-    for t, key in zip(inputs, keys):
+    for i, (t, key) in enumerate(zip(inputs, keys)):
         g = found.get(key)
         if g is None:
             if materialize_grads:
@@ -147,7 +147,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
                 results.append(Tensor._make(prims.zeros_like(t.value)))
                 continue
             if not allow_unused:
-                raise RuntimeError("One of the differentiated Tensors appears to not have been used in the graph. Set "
+                raise RuntimeError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set "
                                    "allow_unused=True if this is the desired behavior.")
             results.append(None)
         else:

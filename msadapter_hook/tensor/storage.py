@@ -218,7 +218,10 @@ def renew(old: Value, data: Value) -> Value:
         return data.as_leaf(old.leaf)
     before, state.enabled = state.enabled, True
     try:
-        return prims.graft(old, data.detach())
+        made = prims.graft(old, data.detach())
+        if old.node is not None:
+            made.node.operator = old.node.operator  # users see the gradient that was there
+        return made
     finally:
         state.enabled = before
 
