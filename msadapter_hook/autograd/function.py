@@ -11,6 +11,7 @@ from msadapter_hook.tape.value import SECOND_TIME
 from msadapter_hook.tensor import Tensor, cast_value
 from msadapter_hook.tensor.core import DTYPE_OF
 
+from . import saved
 from .graph import Node as PublicNode
 
 
@@ -105,27 +106,24 @@ class BackwardNode(PublicNode, FunctionCtx):
 class _SavedInput:
     """A tensor as it is now; reading it after a write is an error."""
 
-    __slots__ = ("tensor", "version", "packed", "unpack")
+    __slots__ = ("tensor", "version", "packed", "hooks")
 
     def __init__(self, tensor):
-        from .saved import current_hooks
-
         if tensor._history.storage.inference:
             from msadapter_hook.ops.registry import INFERENCE_SAVED
 
             raise RuntimeError(INFERENCE_SAVED)
         self.version = tensor._history.version.count
-        self.unpack = None
-        hooks = current_hooks()
-        if hooks is not None:
-            self.tensor, self.unpack = None, hooks[1]
-            self.packed = hooks[0](tensor)
+        self.hooks = state.saving
+        if self.hooks is not None:
+            self.tensor = None
+            self.packed = saved.pack(self.hooks, tensor)
         else:
             self.tensor = tensor
 
     def __call__(self):
-        if self.unpack is not None:
-            return self.unpack(self.packed)
+        if self.hooks is not None:
+            return saved.unpack(self.hooks, self.packed)
         _check(self.tensor, self.version)
         return self.tensor
 
@@ -133,20 +131,28 @@ class _SavedInput:
 class _SavedOutput:
     """An output of the node itself, kept without holding the node."""
 
-    __slots__ = ("node", "index", "array", "counter", "version", "dtype")
+    __slots__ = ("node", "index", "array", "counter", "version", "dtype", "hooks", "packed")
 
     def __init__(self, node, index, tensor):
         self.node, self.index = weakref.ref(node), index
-        self.array, self.dtype = tensor.value.numpy, tensor._dtype
-        self.counter, self.version = tensor._history.version, tensor._history.version.count
+        self.counter, self.version, self.dtype = tensor._history.version, tensor._history.version.count, tensor._dtype
+        self.hooks = state.saving
+        if self.hooks is not None:
+            self.packed = saved.pack(self.hooks, tensor)
+        else:
+            self.array = tensor.value.numpy
 
     def __call__(self):
-        if self.counter.count != self.version:
-            from .engine import modified
+        if self.hooks is not None:
+            array = saved.unpack(self.hooks, self.packed).value.numpy
+        else:
+            array = self.array
+            if self.counter.count != self.version:
+                from .engine import modified
 
-            raise modified(self.counter.count, self.version, self.array.shape, self.dtype)
+                raise modified(self.counter.count, self.version, array.shape, self.dtype)
         node = self.node()
-        value = Value(self.array.shape, self.array.dtype, self.array, None, node, self.index, node is not None)
+        value = Value(array.shape, array.dtype, array, None, node, self.index, node is not None)
         return Tensor._make(value, self.dtype)
 
 

@@ -54,6 +54,13 @@ class Node:
         self._node.prehooks[handle.id] = fn
         return handle
 
+    def __getattr__(self, name):
+        if name.startswith("_saved_"):
+            from .saved import saved_attribute
+
+            return saved_attribute(self._node, name[len("_saved_"):])
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
     def __repr__(self):
         return f"<{self.name()} object at {id(self._node):#x}>"
 

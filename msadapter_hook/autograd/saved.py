@@ -1,58 +1,256 @@
-"""Hooks on the tensors that a graph keeps: pack when saved, unpack when needed."""
+"""Hooks on the tensors that a graph keeps: pack when saved, unpack when needed.
 
-import threading
+While hooks are active, an operator computes with stand-ins of the tensors that PyTorch would save. Afterwards a stand-in lets
+go of its data and keeps what the pack hook gave; who reads it in backward gets what the unpack hook gives. The nodes of such
+operators pass gradients on one by one: a replayed program would compute the values again instead.
+"""
+
+import weakref
+from collections import OrderedDict
+
+from msadapter_hook import backend
+from msadapter_hook.tape import Value, late
+from msadapter_hook.tape.recording import state
+from msadapter_hook.tape.value import SECOND_TIME
+from msadapter_hook.tensor import Tensor
+
+PACK_WROTE = (
+    "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be modified by in-place "
+    "operations as this can lead to unexpected side-effects. Please open an issue if you need to perform in-place operations on the "
+    "input to a pack hook.")
 
 
-class _Stack(threading.local):
-    def __init__(self):
-        self.hooks = []
-        self.disabled = None
+def pack(hooks, tensor):
+    """What the pack hook makes of a tensor; nothing is recorded meanwhile. RuntimeError if it writes to the tensor."""
+    before, state.enabled = state.enabled, False
+    saving, state.saving = state.saving, None
+    version = tensor._history.version.count if not tensor._history.storage.inference else None
+    try:
+        packed = hooks.pack_hook(tensor)
+    finally:
+        state.enabled, state.saving = before, saving
+    if version is not None and tensor._history.version.count != version:
+        raise RuntimeError(PACK_WROTE)
+    return packed
 
 
-_stack = _Stack()
+def unpack(hooks, packed):
+    """The tensor that the unpack hook gives. TypeError if it gives something else."""
+    saving, state.saving = state.saving, None
+    try:
+        found = hooks.unpack_hook(packed)
+    finally:
+        state.saving = saving
+    if not isinstance(found, Tensor):
+        raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(found).__name__}")
+    return found
 
 
-def current_hooks():
-    """(pack, unpack) of the innermost context, or None."""
-    return _stack.hooks[-1] if _stack.hooks else None
+class Packed(Value):
+    """A stand-in of a saved value: its data until `store`, from then on what the unpack hook gives.
+
+    What was unpacked stays for the backward pass that asked for it.
+    """
+
+    __slots__ = ("_data", "_hooks", "_packed", "_cached", "_pass")
+
+    def __init__(self, value):
+        self._hooks = self._packed = self._cached = self._pass = None
+        super().__init__(value.shape, value.dtype, value.numpy, None, value.node, value.index, value.requires_grad, value.leaf)
+
+    @property
+    def _numpy(self):
+        return self._data if self._hooks is None else self._unpacked()
+
+    @_numpy.setter
+    def _numpy(self, array):
+        self._data = array
+
+    @property
+    def _array(self):
+        return None
+
+    @_array.setter
+    def _array(self, array):
+        pass
+
+    @property
+    def array(self):
+        return backend.from_numpy(self._numpy)
+
+    @property
+    def numpy(self):
+        return self._numpy
+
+    @property
+    def pending(self):
+        return False
+
+    def store(self, hooks, packed):
+        """Let go of the data for what the pack hook gave."""
+        self._hooks, self._packed, self._data = hooks, packed, None
+
+    def _unpacked(self):
+        from .engine import current_pass
+
+        running = current_pass()
+        if self._cached is None or self._pass is None or self._pass() is not running:
+            before, state.enabled = state.enabled, False
+            try:
+                found = unpack(self._hooks, self._packed).value.numpy
+            finally:
+                state.enabled = before
+            if running is None:
+                return found
+            self._cached, self._pass = found, weakref.ref(running)
+        return self._cached
+
+
+class _PackedResult:
+    """A saved result in the place of the weak reference that a node has to its output."""
+
+    def __init__(self, value, hooks, packed):
+        self.node, self.index = weakref.ref(value.node), value.index
+        self.stand_in = Packed(value)
+        self.stand_in.node = None
+        self.stand_in.store(hooks, packed)
+
+    def __call__(self):
+        node = self.node()
+        if node is None:
+            return None
+        made = Value(self.stand_in.shape, self.stand_in.dtype, None, None, node, self.index, True)
+        if not node.freed:
+            made.fill(self.stand_in.numpy)
+        return made
+
+
+def run(overload, bound):
+    """Run an operator's kernel under the active hooks; the result as new tensors."""
+    hooks = state.saving
+    kept = [(name, needed) for name, needed in overload.saves if name != "result"]
+    stand_ins, values = [], list(bound)
+    for name, needed in kept:
+        place = overload.positions[name]
+        tensor = bound[place]
+        if not isinstance(tensor, Tensor):
+            continue
+        if needed is not None:
+            other = bound[overload.positions[needed]]
+            if not (isinstance(other, Tensor) and other.requires_grad):
+                continue
+        stand_in = Packed(tensor.value)
+        stand_ins.append((stand_in, tensor))
+        values[place] = stand_in
+    before, late.state.enabled = late.state.enabled, False
+    first = _newest()
+    try:
+        result = overload.wrap(overload.evaluate(values), bound)
+    finally:
+        late.state.enabled = before
+    results = [r for r in (result if isinstance(result, (tuple, list)) else (result,)) if isinstance(r, Tensor) and r.requires_grad]
+    if not results:
+        return result
+    for node in _made_since(first, [r.value for r in results]):
+        node.saved = None  # hooks keep what they keep: later writes do not matter
+        if node.hooks is None:
+            node.hooks = OrderedDict()  # observed: the node is no part of a replayed program
+    for stand_in, tensor in stand_ins:
+        stand_in.store(hooks, pack(hooks, tensor))
+    if any(name == "result" for name, _ in overload.saves):
+        for r in results:
+            _keep_result(r, hooks)
+    return result
+
+
+def _keep_result(tensor, hooks):
+    value = tensor.value
+    node = value.node
+    if node is not None and node.primitive.uses_output:
+        outputs = list(node.outputs)
+        outputs[value.index] = _PackedResult(value, hooks, pack(hooks, tensor))
+        node.outputs = tuple(outputs)
+
+
+def _newest():
+    from msadapter_hook.tape.value import _sequence
+
+    return next(_sequence)
+
+
+def _made_since(first, values):
+    """The nodes recorded after number `first` that lead to `values`."""
+    found, stack = {}, [v.node for v in values if v.node is not None]
+    while stack:
+        node = stack.pop()
+        if node.sequence < first or node.sequence in found:
+            continue
+        found[node.sequence] = node
+        stack.extend([v.node for v in node.inputs if v.requires_grad and v.node is not None])
+    return found.values()
 
 
 class saved_tensors_hooks:
     """Context: what is saved for backward goes through `pack_hook`, and comes back through `unpack_hook`.
 
-    Source: PyTorch, torch.autograd.graph.saved_tensors_hooks. The recorded operations of the adapter keep no copies that a
-    hook could move; the hooks apply to `autograd.Function`.
+    Source: PyTorch, torch.autograd.graph.saved_tensors_hooks.
     """
 
     def __init__(self, pack_hook, unpack_hook):
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
 
+    def run(self, overload, bound):
+        """Called by operators: run one under these hooks."""
+        return run(overload, bound)
+
     def __enter__(self):
-        if _stack.disabled is not None:
-            raise RuntimeError(_stack.disabled)
-        _stack.hooks.append((self.pack_hook, self.unpack_hook))
+        if state.saving_disabled is not None:
+            raise RuntimeError(state.saving_disabled)
+        self._before = (state.saving, getattr(self, "_before", None))
+        state.saving = self
 
     def __exit__(self, *exc):
-        _stack.hooks.pop()
+        state.saving, self._before = self._before
 
 
 class save_on_cpu(saved_tensors_hooks):
     """Context: saved tensors wait on the CPU. Source: PyTorch, torch.autograd.graph.save_on_cpu."""
 
     def __init__(self, pin_memory=False, device_type="cuda"):
-        super().__init__(lambda t: (t.device, t.cpu()), lambda packed: packed[1].to(packed[0]))
+        super().__init__(lambda t: (t.device, t.cpu()), lambda packed: packed[1].to(packed[0], non_blocking=pin_memory))
 
 
 class disable_saved_tensors_hooks:
-    """Context: setting hooks is an error with `message`. Source: PyTorch,
-    torch.autograd.graph.disable_saved_tensors_hooks."""
+    """Context (or decorator): setting hooks is an error with `error_message`. RuntimeError where hooks are active. Source:
+    PyTorch, torch.autograd.graph.disable_saved_tensors_hooks."""
 
-    def __init__(self, message):
-        self.message = message
+    def __init__(self, error_message):
+        self.error_message = error_message
 
     def __enter__(self):
-        self.before, _stack.disabled = _stack.disabled, self.message
+        if state.saving is not None:
+            raise RuntimeError(self.error_message)
+        self.before, state.saving_disabled = state.saving_disabled, self.error_message
 
     def __exit__(self, *exc):
-        _stack.disabled = self.before
+        state.saving_disabled = self.before
+
+
+def saved_attribute(node, name):
+    """What a node keeps under a name such as `self`, `other` or `result`, as a tensor; AttributeError for other names.
+    RuntimeError once the graph has been freed."""
+    places = {"self": 0, "other": 1, "mat2": 1, "vec2": 1, "exponent": 1, "target": 1, "weight": 1, "input": 0}
+    if name == "result":
+        if node.freed:
+            raise RuntimeError(SECOND_TIME)
+        return Tensor._make(node.output(0))
+    place = places.get(name)
+    if place is None or place >= len(node.inputs):
+        raise AttributeError(f"'{node.operator or node.primitive.name}' object has no attribute '_saved_{name}'")
+    if node.freed:
+        raise RuntimeError(SECOND_TIME)
+    value = node.inputs[place]
+    if value.leaf is not None and value.leaf.tensor is not None and value.leaf.tensor() is not None:
+        return value.leaf.tensor()
+    return Tensor._make(value)

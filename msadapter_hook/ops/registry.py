@@ -46,6 +46,8 @@ class Overload:
         """The result for bound arguments, as new Tensors."""
         if self.kind != "kernel":
             return self.body(*bound)
+        if state.saving is not None and self.saves and state.enabled:
+            return state.saving.run(self, bound)
         result = self.evaluate(bound)
         return self.wrap(result, bound)
 
@@ -381,6 +383,16 @@ def _call_out(entry, out, args, kwargs):
     return overload.results(*outs) if overload.results is not None else tuple(outs)
 
 
+_told = set()
+
+
+def warn_once(text, stacklevel=4):
+    """A UserWarning that a process sees once, as PyTorch gives notice of what is deprecated or experimental."""
+    if text not in _told:
+        _told.add(text)
+        warnings.warn(text, UserWarning, stacklevel=stacklevel + 1)
+
+
 def write_out(name, out, result):
     """Put `result` into the tensor given as `out=`: resized where its size differs, cast where that loses no category."""
     if not dtypes.can_cast(result._dtype, out._dtype):
@@ -465,7 +477,7 @@ def check_inplace(tensor):
     if state.enabled and tensor.requires_grad:
         if tensor._extra is not None and "multiview" in tensor._extra:
             place, name = tensor._extra["multiview"]
-            raise RuntimeError(f"Output {place} of {camel(name)}Backward0 is a view and is being modified inplace. This view is the "
+            raise RuntimeError(f"Output {place} of {camel(name)} is a view and is being modified inplace. This view is the "
                                "output of a function that returns multiple views. Such functions do not allow the output views to "
                                "be modified inplace. You should replace the inplace operation by an out-of-place one.")
         if tensor._extra is not None and "of_function" in tensor._extra:

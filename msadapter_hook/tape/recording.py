@@ -8,6 +8,8 @@ class _State(threading.local):
     inference = False
     levels = ()  # of forward mode, the outermost first: each gives the results of primitives their tangents
     transforms = 0  # how many function transforms (torch.func) are running
+    saving = None  # hooks on the tensors that graphs keep (autograd.graph.saved_tensors_hooks)
+    saving_disabled = None  # the error for setting such hooks
     mapped = None  # the innermost mapped call (vmap), which watches writes
 
 
