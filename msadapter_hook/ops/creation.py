@@ -11,7 +11,7 @@ from msadapter_hook.tensor import Tensor, dtypes, from_array, geometry, share_ar
 from msadapter_hook.tensor.device import current_device
 
 from .arguments import type_name
-from .registry import composite
+from .registry import composite, warn_once
 
 _OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool requires_grad=False"
 _LIKE = _OPTIONS.replace("bool requires_grad", "MemoryFormat? memory_format=None, bool requires_grad")
@@ -41,6 +41,8 @@ def _filled(size, value, dtype):
 @composite(f"zeros(int[] size, {_OPTIONS}) -> Tensor", forms="function out")
 def zeros(size, dtype=None, layout=None, device=None, pin_memory=None, requires_grad=False, memory_format=None):
     """Zeros. Source: PyTorch, torch.zeros."""
+    if any(n < 0 for n in size):
+        raise RuntimeError("zeros: Dimension size must be non-negative.")
     return finish(_filled(size, 0, dtype or dtypes.get_default_dtype()), device, requires_grad, layout)
 
 
@@ -251,7 +253,12 @@ def _flatten(data, shape, depth, out, path):
     if depth == len(shape):
         if isinstance(data, Tensor):
             if data.numel() != 1:
-                raise ValueError("only one element tensors can be converted to Python scalars")
+                if data._dtype.is_floating_point or data._dtype.is_complex:
+                    raise ValueError("only one element tensors can be converted to Python scalars")
+                raise TypeError("only integer tensors of a single element can be converted to an index")
+            if data.requires_grad:
+                warn_once("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+                          "Consider using tensor.detach() first.")
             out.append(data.detach().cpu().reshape((1,)).numpy()[0])
             return
         if _is_sequence(data):

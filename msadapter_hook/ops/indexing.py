@@ -8,7 +8,7 @@ from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor, cast_value, dtypes, from_array, geometry
 from msadapter_hook.tensor import view as moves
 
-from .registry import METHODS, check_inplace, own_memory, refuse_overlap
+from .registry import METHODS, check_inplace, own_memory, refuse_overlap, warn_once
 from .views import sliced
 
 _INDEX_TYPES = "tensors used as indices must be long, int, byte or bool tensors"
@@ -21,6 +21,9 @@ def _normalise(key):
     if isinstance(key, list) and len(key) < 32:
         for item in key:
             if item is None or item is Ellipsis or isinstance(item, (slice, Tensor, list, tuple, range, np.ndarray)):
+                warn_once("Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; "
+                           "use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, "
+                           "x[torch.tensor(seq)], which will result either in an error or a different result")
                 return tuple(key)
     return (key,)
 
@@ -142,6 +145,8 @@ def _whole(x):
 
 def _advanced(out, d, item, index):
     """Note an index tensor for dimension `d` (several for a mask)."""
+    if item._dtype is dtypes.uint8:
+        warn_once("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.")
     if item._dtype in (dtypes.bool_, dtypes.uint8):
         for k in range(item.dim()):
             if out._size[d + k] != item._size[k]:
@@ -225,7 +230,6 @@ def getitem(self, key):
 
 def setitem(self, key, new):
     """`self[key] = new`, broadcasting `new`; recorded like any other in-place operation."""
-    check_inplace(self)
     if isinstance(new, Tensor):
         value = new.value
     else:
@@ -236,6 +240,7 @@ def setitem(self, key, new):
     if key is False:
         return
     out, index = basic(self, key)
+    check_inplace(out)
     if index and isinstance(new, Tensor) and new._dtype is not self._dtype and not (new.numel() == 1 and _masks_only(key)):
         raise RuntimeError(f"Index put requires the source and destination dtypes match, got {self._dtype.scalar_name} for the "
                            f"destination and {new._dtype.scalar_name} for the source.")

@@ -192,7 +192,7 @@ def broadcast_tensors(*tensors):
     """The tensors expanded to their common shape. Source: PyTorch, torch.broadcast_tensors."""
     tensors = variadic(tensors)
     shape = geometry.broadcast_shapes(*[t._size for t in tensors])
-    return tuple([t.expand(shape) for t in tensors])
+    return tuple([t if t._size == shape else t.expand(shape) for t in tensors])
 
 
 @plain
@@ -214,7 +214,7 @@ def meshgrid(*tensors, indexing=None):
         if t.dim() > 1:
             raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {list(t.shape)}")
         if t._dtype is not tensors[0]._dtype:
-            raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     swap = indexing == "xy" and len(tensors) > 1
@@ -369,7 +369,7 @@ def tensor_split_by_tensor(self, parts, dim=0):
 def _splitter(name, least, dim_of, word):
     def body(self, parts):
         if self.dim() < least:
-            raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension{'s' if least > 1 else ''}, but got a "
+            raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension, but got a "
                                f"tensor with {self.dim()} dimensions!")
         dim = dim_of(self)
         if isinstance(parts, int) and (parts <= 0 or self._size[dim] % parts):

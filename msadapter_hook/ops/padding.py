@@ -96,13 +96,15 @@ def _pairs(pad, ndim):
 def constant_pad(value, pad, fill):
     """A Value with a margin of `fill`; negative numbers cut off."""
     if len(pad) % 2:
-        raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
+        raise RuntimeError("Padding length must be divisible by 2")
     if len(pad) // 2 > value.ndim:
         raise RuntimeError(f"Length of pad should be no more than twice the number of dimensions of the input. Pad length is "
                            f"{len(pad)} while the input has {value.ndim} dimensions.")
     before, after = _pairs(pad, value.ndim)
     for d in range(value.ndim):
         n = value.shape[d] + before[d] + after[d]
+        if n < 0 and -min(before[d], 0) > value.shape[d] or n < 0 and min(before[d], after[d]) < 0:
+            raise RuntimeError("narrow(): length must be non-negative.")
         if n < 0:
             raise RuntimeError(f"The input size {value.shape[d]}, plus negative padding {before[d]} and {after[d]} resulted in a "
                                f"negative output size, which is invalid. Check dimension {d} of your input.")

@@ -1,6 +1,7 @@
 """Tensors from numbers alone: linspace, logspace, eye, triangles of indices, windows, and what `new_*` and strided factories make."""
 
 import builtins
+import warnings
 
 import numpy as np
 
@@ -101,8 +102,6 @@ def eye(n, *rest):
 @composite(f"range(Scalar start, Scalar end, Scalar step=1, {_OPTIONS}) -> Tensor", forms="function")
 def range_(start, end, step=1, dtype=None, layout=None, device=None, pin_memory=None, requires_grad=False):
     """From `start` to `end` included. Source: PyTorch, torch.range."""
-    import warnings
-
     warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
                   "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).", stacklevel=4)
     if step == 0:
@@ -233,6 +232,10 @@ def new_empty_strided(self, size, stride, dtype=None, layout=None, device=None, 
 
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """A copy of `data` in this tensor's dtype and device. Source: PyTorch, Tensor.new_tensor."""
+    if isinstance(data, Tensor):
+        warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                      "sourceTensor.detach().clone().requires_grad_(True), rather than tensor.new_tensor(sourceTensor).",
+                      UserWarning, stacklevel=2)
     made = from_data(data, dtype or self._dtype)
     return finish(made, self.device if device is None else Device(device), requires_grad)
 
@@ -253,9 +256,10 @@ def _window(name, length, make, dtype, device, requires_grad, layout):
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")
     dtype = dtype or dtypes.get_default_dtype()
     if not dtype.is_floating_point:
-        raise RuntimeError(f"{name} expects floating point dtypes, got: TensorOptions(dtype={dtype.scalar_name.lower()}, "
-                           "device=cpu, layout=Strided, requires_grad=false (default), pinned_memory=false (default), "
-                           "memory_format=(nullopt))")
+        kind = {"int64": "long int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}.get(str(dtype)[6:],
+                                                                                                              str(dtype)[6:])
+        raise RuntimeError(f"{name} expects floating point dtypes, got: TensorOptions(dtype={kind}, device=cpu, layout=Strided (default), "
+                           "requires_grad=false (default), pinned_memory=false, memory_format=(nullopt))")
     array = np.ones(length) if length <= 1 else make(length)
     return finish(from_array(np.asarray(array).astype(dtype.numpy), dtype), device, requires_grad, layout)
 

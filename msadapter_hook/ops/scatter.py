@@ -11,7 +11,7 @@ from .creation import like_geometry
 from .indexing import get_index, index_arrays, result_shape
 from .promotion import dtype_of, is_integral
 from .views import many
-from .registry import METHODS, call, check_inplace, composite, operator, plain, refuse_overlap, write_inplace
+from .registry import METHODS, call, check_inplace, composite, operator, plain, refuse_overlap, warn_once, write_inplace
 
 ALL = "function method inplace out"
 
@@ -187,6 +187,9 @@ _REDUCE = {"add": "sum", "multiply": "prod"}
 def scatter(self, dim, index, src, reduce=None):
     """self[index[i][j]][j] = src[i][j] for dim 0. Source: PyTorch, Tensor.scatter_."""
     d = wrap_dim(dim, self.ndim)
+    if reduce is not None and hasattr(src, "shape"):
+        warn_once("The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch "
+                  "release. Use torch.scatter_reduce instead for more reduction options.")
     if not hasattr(src, "shape"):
         src = _whole(src, self, "scatter")
     else:
@@ -196,7 +199,14 @@ def scatter(self, dim, index, src, reduce=None):
         return _scatter(self, d, index, src)
     if reduce not in _REDUCE:
         raise RuntimeError("reduce argument must be either add or multiply.")
-    return _scatter(self, d, index, src, _REDUCE[reduce])
+    return _without_gradient(_scatter(self, d, index, src, _REDUCE[reduce]))
+
+
+def _refuse_gradient(grads, outs, needs, *inputs):
+    raise RuntimeError("derivative for aten::scatter is not implemented")
+
+
+_without_gradient = prims.host_call("scatter_combined", lambda a: a, joint_vjp=_refuse_gradient, uses_output=False)
 
 
 @operator("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", forms=ALL, saves="index", overlap="any")
@@ -337,16 +347,16 @@ def _vector(index, name):
 def _along(self, d, index, source, name):
     """Checks of index_add, index_copy and index_reduce; gives index and source with at least one dimension."""
     index = _vector(index, name)
+    have = source.shape[d] if 0 < source.ndim and d < source.ndim else 1
+    if index.size != have and name != "index_copy":
+        raise RuntimeError(f"{name}_(): Number of indices ({index.size}) should be equal to source.size(dim): ({have}), for dim: {d}")
     if source.ndim and source.ndim != self.ndim and self.ndim:
         raise RuntimeError(f"{name}(): When source and destination are not scalars, their dimensionality must match. Source "
                            f"dimensionality ({source.ndim}), destination dimensionality ({self.ndim})" if name == "index_copy" else
                            f"{name}(): source tensor shape must match self tensor shape, excluding the specified dimension. Got "
                            f"self.shape = {list(self.shape)} source.shape = {list(source.shape)}")
-    have = source.shape[d] if source.ndim else 1
     if index.size != have:
-        if name == "index_copy":
-            raise IndexError(f"index_copy(): Number of indices ({index.size}) should be equal to source.size(dim) ({have})")
-        raise RuntimeError(f"{name}(): Number of indices ({index.size}) should be equal to source.size(dim): ({have}), for dim: {d}")
+        raise IndexError(f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) ({have})")
     if self.ndim and source.ndim:
         mine, theirs = list(self.shape), list(source.shape)
         del mine[d], theirs[d]
@@ -385,11 +395,9 @@ def index_add(self, dim, index, source, alpha=1):
     if self.dtype != source.dtype:
         raise RuntimeError(f"index_add_(): self ({dtype_of(self).scalar_name}) and source ({dtype_of(source).scalar_name}) must have the "
                            "same scalar type")
-    if isinstance(alpha, float) and is_integral(self):
-        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     index, source = _along(self, d, index, source, "index_add")
     if alpha != 1:
-        source = source * alpha
+        source = source * (int(alpha) if is_integral(self) else alpha)
     return _on_vectors(self, source, lambda a, s: prims.index_add(a, index, s, axis=d))
 
 
@@ -437,6 +445,7 @@ def index_fill(self, dim, index, value):
           forms=ALL, saves="index", overlap="any")
 def index_reduce(self, dim, index, source, reduce, include_self=True):
     """What meets at positions along `dim` combined by prod, mean, amax or amin. Source: PyTorch, Tensor.index_reduce_."""
+    warn_once("index_reduce() is in beta and the API may change at any time.")
     d = wrap_dim(dim, self.ndim)
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
@@ -565,7 +574,9 @@ def put(self, index, source, accumulate=False):
 # ------------------------------------------------------------------------------------------------ masks
 def _mask(mask, name):
     if mask.dtype.kind != "b":
-        raise RuntimeError(f"{name} only supports boolean masks, but got mask with dtype {str(dtype_of(mask)).replace('torch.', '')}"
+        names = {"float32": "float", "float64": "double", "int32": "int", "int64": "long int", "uint8": "unsigned char",
+                 "int8": "signed char", "int16": "short int", "float16": "c10::Half", "bfloat16": "c10::BFloat16"}
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {names.get(mask.dtype.name, mask.dtype.name)}"
                            if name == "masked_fill" else f"{name}: expected BoolTensor for mask")
     return mask
 

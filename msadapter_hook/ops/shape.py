@@ -301,7 +301,7 @@ triu = _triangular("triu", lambda shape, k: ~np.tri(*shape, k - 1, dtype=bool))
 def trace(self):
     """Sum of the diagonal of a matrix. Source: PyTorch, torch.trace."""
     if self.ndim != 2:
-        raise RuntimeError("trace: expected a matrix")
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
     return self.diagonal().sum()
 
 

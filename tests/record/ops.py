@@ -1,4 +1,4 @@
-"""Record what real PyTorch gives for the expressions in tests/ops/cases: `python tests/record/ops.py` under an interpreter that
+"""Record what real PyTorch gives for the expressions in tests/ops/cases: `python tests/record/ops.py [family …]` under an interpreter that
 has it."""
 
 import json
@@ -10,7 +10,7 @@ import ops_expressions as ops  # noqa: E402
 import torch  # noqa: E402
 
 ops.GOLDENS.mkdir(parents=True, exist_ok=True)
-for family in ops.families():
+for family in sys.argv[1:] or ops.families():
     lines = [f"{json.dumps(e)}: {json.dumps(ops.observe(torch, e))}" for e in ops.expressions(family)]
     (ops.GOLDENS / f"{family}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
     print(family, len(lines))
