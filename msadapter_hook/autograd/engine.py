@@ -53,12 +53,12 @@ def key_of(value: Value):
 class Backward:
     """One backward pass from `roots` ((Value, cotangent Value) pairs).
 
-    `implicit`: the cotangents that are ones because nothing was given. `captured`: keys whose gradients are asked for (None: every leaf accumulates). `accumulate`: put leaf gradients into
+    `implicit`: the cotangents that are ones because nothing was given. `observe`: run the hooks on what is asked for. `captured`: keys whose gradients are asked for (None: every leaf accumulates). `accumulate`: put leaf gradients into
     `.grad`. The gradients asked for are in `result` afterwards, by key.
     """
 
     def __init__(self, roots, captured=None, accumulate=True, retain_graph=False, create_graph=False,
-                 implicit=()):
+                 implicit=(), observe=True):
         self.captured = set(captured) if captured is not None else None
         self.accumulate = accumulate
         self.retain_graph = retain_graph
@@ -67,6 +67,7 @@ class Backward:
         self.result = {}
         self.roots = roots
         self.ones = implicit
+        self.observe = observe
 
     # -------------------------------------------------------------------------------------------- order
     def _graph(self):
@@ -206,6 +207,8 @@ class Backward:
         cotangent = self.cotangents.pop(key, None)
         tap = node.taps.get(index) if node.taps is not None else None
         asked = self.captured is not None and key in self.captured
+        if asked and not self.observe:
+            tap = None
         if asked and cotangent is not None and id(node) in self.useful:
             self.result[key] = cotangent  # PyTorch hands out what arrives, before hooks, where the node passes it on
             asked = False
@@ -300,7 +303,7 @@ class Backward:
         cotangent = self.cotangents.pop(leaf, None)
         if cotangent is None:
             return
-        if leaf.hooks:
+        if leaf.hooks and self.observe:
             cotangent = run_hooks(leaf.hooks, cotangent)
         if self.captured is not None:
             if leaf in self.captured:

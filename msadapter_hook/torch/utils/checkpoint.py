@@ -1,14 +1,16 @@
-"""torch.utils.checkpoint: trade computation for memory."""
+"""torch.utils.checkpoint: trade computation for memory. A region is computed again as a whole: there is no early stop, so
+`early_stop` and `set_checkpoint_early_stop` change nothing that a function without side effects shows."""
 
 import contextlib as _contextlib
 import warnings as _warnings
 
+from msadapter_hook.autograd.checkpoint import CheckpointError
 from msadapter_hook.autograd.checkpoint import checkpoint_region as _checkpoint_region
 from msadapter_hook.ops.autocast import state as _autocast_state
 
 from .. import is_grad_enabled
 
-__all__ = ["checkpoint", "checkpoint_sequential", "noop_context_fn", "set_checkpoint_debug_enabled", "set_checkpoint_early_stop"]
+__all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential", "noop_context_fn", "set_checkpoint_debug_enabled", "set_checkpoint_early_stop"]
 
 
 def noop_context_fn():
@@ -60,13 +62,22 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, 
     def run(*inner):
         return function(*inner, **kwargs)
 
-    return _checkpoint_region(run, args, first, same_autocast, preserve)
+    if determinism_check not in ("default", "none"):
+        raise ValueError(f"determinism_check should be one of ['default', 'none'], but got {determinism_check}")
+    return _checkpoint_region(run, args, first, same_autocast, preserve, bool(use_reentrant), determinism_check == "default")
 
 
 def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
     """A sequence of modules in `segments` checkpointed pieces. Source: PyTorch, torch.utils.checkpoint.checkpoint_sequential."""
     from .. import nn
 
+    if use_reentrant is None:
+        _warnings.warn(
+            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. In version 2.9 we "
+            "will raise an exception if use_reentrant is not passed. use_reentrant=False is recommended, but if you need to preserve "
+            "the current default behavior, you can pass use_reentrant=True. Refer to docs for more details on the differences between "
+            "the two variants.", stacklevel=2)
+        use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
