@@ -165,10 +165,11 @@ def install():
 def _state_array(state):
     import numpy as np
 
-    if isinstance(state, np.ndarray):
-        return state
-    if not isinstance(state, Tensor) or state._dtype.numpy != np.uint8:
+    if not isinstance(state, (Tensor, np.ndarray)):
+        raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
+    array = state if isinstance(state, np.ndarray) else state.detach().value.numpy
+    if array.dtype != np.uint8:
         raise TypeError("RNG state must be a torch.ByteTensor")
-    return state.detach().value.numpy
+    return array
 
 

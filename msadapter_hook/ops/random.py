@@ -68,8 +68,6 @@ def randint(*args):
 def randperm(n, generator=None, dtype=None, layout=None, device=None, pin_memory=None, requires_grad=False):
     """A permutation of 0 … n-1. Source: PyTorch, torch.randperm."""
     dtype = dtype or dtypes.int64
-    if n < 0:
-        raise RuntimeError(f"n must be non-negative, got {n}")
     flat = streams.randperm(_stream(generator), n).astype(dtype.numpy, copy=False)
     return _made(flat, (n,), dtype, device, requires_grad, layout)
 
@@ -125,6 +123,13 @@ drawn = prims.host_call(
     "drawn", lambda *arrays: arrays[-1],
     joint_vjp=lambda grads, outs, needs, *inputs: [prims.zeros_like(v) if need else None for v, need in zip(inputs, needs)],
     uses_output=False)
+
+
+def _refuse_gradient(grads, outs, needs, *inputs):
+    raise RuntimeError("derivative for aten::bernoulli is not implemented")
+
+
+_underivable = prims.host_call("bernoulli_p", lambda a: a, joint_vjp=_refuse_gradient, uses_output=False)
 
 
 def _result(t, array, name):
@@ -195,6 +200,8 @@ def bernoulli(self, *rest):
     *p, generator = rest
     g = _stream(generator)
     if p:
+        if self.requires_grad:
+            self = Tensor._make(_underivable(self.value), self._dtype)
         array = streams.bernoulli_p(g, self.numel(), p[0]).reshape(self._size)
     else:
         array = streams.bernoulli_t(g, detached(self).numpy)
@@ -544,23 +551,3 @@ def native_dropout(self, p, train):
 def native_dropout_backward(grad_output, mask, scale):
     """Gradient of native_dropout. Source: PyTorch, torch.native_dropout_backward."""
     return grad_output * (mask.to(grad_output._dtype) * scale)
-
-
-# ------------------------------------------------------------------------------------------------ states as tensors
-def _install_states():
-    from msadapter_hook.tensor import generator
-
-    def state_out(array):
-        return from_array(array)
-
-    def state_in(state):
-        if not isinstance(state, Tensor):
-            raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
-        if state._dtype is not dtypes.uint8:
-            raise TypeError("RNG state must be a torch.ByteTensor")
-        return np.ascontiguousarray(detached(state).numpy)
-
-    generator.state_out, generator.state_in = state_out, state_in
-
-
-_install_states()
