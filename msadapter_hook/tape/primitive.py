@@ -71,6 +71,8 @@ class Primitive:
                 specs = late.SPECS.get(key)
             except TypeError:  # an attribute that cannot be hashed
                 key = specs = None
+            if specs is None and pending and not requires and key is not None:
+                specs = self._infer(inputs, attributes, key)
             if specs is not None:
                 return self._note(inputs, attributes, on_mindspore, requires, specs)
         results = self.compute(inputs, attributes, on_mindspore)
@@ -91,6 +93,21 @@ class Primitive:
             for depth, level in enumerate(state.levels):
                 level.follow(depth, self, inputs, attributes, values)
         return values[0] if self.outputs == 1 else tuple(values)
+
+    def _infer(self, inputs, attributes, key):
+        """Shapes and dtypes of the outputs for pending inputs, from a run on zeros; None where that fails."""
+        if self.host is None:
+            return None
+        zeros = [np.broadcast_to(np.zeros((), v.dtype), v.shape) for v in inputs]
+        try:
+            with np.errstate(all="ignore"):
+                results = self.host(*zeros, **attributes)
+        except Exception:  # a kernel that cannot take zeros is run on the real values
+            return None
+        results = (results,) if self.outputs == 1 else results
+        specs = tuple([(np.shape(r), np.asarray(r).dtype) for r in results])
+        late.remember(key, specs)
+        return specs
 
     def _note(self, inputs, attributes, on_mindspore, requires, specs):
         """A node that is not computed yet, and its pending values."""
