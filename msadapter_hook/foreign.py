@@ -56,3 +56,9 @@ def arguments(args, kwargs):
         return None
     made, named = tree(args), tree(kwargs)
     return None if made is args and named is kwargs else (made, named)
+
+
+def cast_to_adapter_tensor(x):
+    """Foreign tensors in `x` (also in lists, tuples, dicts) as ours; everything else as it is. Source: MindTorch,
+    torch.cast_to_adapter_tensor."""
+    return tree(x)

@@ -11,7 +11,7 @@ from mindspore import nn
 from mindspore.common._grad_function import _Function
 from mindspore.common.api import _pynative_executor
 
-from msadapter_hook import backend, foreign
+from msadapter_hook import backend
 from msadapter_hook.autograd.engine import Backward, key_of
 from msadapter_hook.tape import enable_grad, no_grad
 from msadapter_hook.tensor import Tensor, cast_value
@@ -91,8 +91,6 @@ def CellModule(cell, Module=None):  # noqa: N802  (reads as a class where it is 
         Module = sys.modules["torch.nn"].Module
     return cell.module if isinstance(cell, ServedCell) else cell_module_class(Module)(cell)
 
-
-foreign.MODULES[nn.Cell] = lambda cell, Module: CellModule(cell, Module)
 
 
 # ------------------------------------------------------------------------------------------------ a module as a Cell

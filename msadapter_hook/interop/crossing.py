@@ -10,7 +10,7 @@ import mindspore
 from mindspore import context
 from mindspore.common.api import _pynative_executor
 
-from msadapter_hook import backend, foreign
+from msadapter_hook import backend
 from msadapter_hook.tape import Value
 from msadapter_hook.tensor import Tensor
 
@@ -130,6 +130,3 @@ def cast_to_adapter_tensor(x):
 def cast_to_ms_tensor(x):
     """Our tensors in `x` as MindSpore tensors over the same memory, without history. Source: MindTorch."""
     return tree_map(unwrap, x, Tensor)
-
-
-foreign.TENSORS[NativeTensor] = wrap

@@ -7,6 +7,8 @@ import functools
 import sys
 import types
 
+from msadapter_hook import foreign
+
 #: modules of MindSpore whose public functions take tensors
 FUNCTIONS = ("ops", "ops.functional", "mint", "mint.nn.functional", "mint.linalg", "mint.special", "numpy")
 #: what they are made of; names beside these are decorators and tools
@@ -71,6 +73,13 @@ def _cell(wrapped, instance, args, kwargs):
 
 def functions(mindspore, wrap):
     """Public functions of `mindspore.ops`, `mindspore.mint`, `mindspore.numpy`, and the calls of primitives."""
+
+    def tensor(x):
+        from .crossing import wrap
+
+        return wrap(x)
+
+    foreign.TENSORS[mindspore.Tensor] = tensor
     for place in FUNCTIONS:
         module = functools.reduce(getattr, place.split("."), mindspore)
         for name, item in list(vars(module).items()):
@@ -91,6 +100,13 @@ def functions(mindspore, wrap):
 def cells(mindspore, wrap):
     """Calls of Cells, and places that take a network: a served module will do there."""
     nn, train = mindspore.nn, mindspore.train
+
+    def module(cell, Module):
+        from .cells import CellModule
+
+        return CellModule(cell, Module)
+
+    foreign.MODULES[nn.Cell] = module
 
     def networks(wrapped, instance, args, kwargs):
         if adapter_class() is None:

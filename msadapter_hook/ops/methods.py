@@ -49,6 +49,11 @@ def numpy(self, *, force=False):
     return self._strided_numpy()
 
 
+def asnumpy(self):
+    """A NumPy array over the tensor's memory, history or not. Source: MindSpore, Tensor.asnumpy (the functional route)."""
+    return self.detach().cpu().numpy()
+
+
 def __array__(self, dtype=None, copy=None):
     array = self.numpy()
     return array if dtype is None else array.astype(dtype, copy=False)
@@ -370,7 +375,7 @@ def install_operators():
     if "bitwise_not" in OPERATORS:
         Tensor.__invert__ = _invert
     Tensor.__getitem__, Tensor.__setitem__ = getitem, setitem
-    for method in (item, tolist, numpy, __array__, __bool__, __len__, __iter__, __contains__, __index__, __format__, __float__,
+    for method in (item, tolist, numpy, asnumpy, __array__, __bool__, __len__, __iter__, __contains__, __index__, __format__, __float__,
                    __int__, __complex__, apply_, map_, map2_, to, cpu, copy_, fill_, zero_, resize_):
         setattr(Tensor, method.__name__, method)
     Tensor.type = type_

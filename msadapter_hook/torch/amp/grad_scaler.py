@@ -57,8 +57,11 @@ class GradScaler:
             return map(self.scale, outputs)
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
 
-    def unscale_(self, optimizer):
-        """Divide the gradients of the optimizer's parameters by the scale, and note infinities."""
+    def unscale_(self, optimizer, grads=None):
+        """Divide the gradients of the optimizer's parameters by the scale, and note infinities.
+
+        grads: the gradients themselves, as the functional route has them (MindTorch); divided in place.
+        """
         if not self._enabled:
             return
         state = self._state(optimizer)
@@ -71,25 +74,28 @@ class GradScaler:
                                  "scaler.scale(loss or outputs) earlier in the iteration.")
         inverse, found = 1.0 / self._scale.item(), False
         with no_grad():
-            for group in optimizer.param_groups:
-                for p in group["params"]:
-                    if p.grad is not None:
-                        found = found or not bool(p.grad.isfinite().all())
-                        p.grad.mul_(inverse)
+            for grad in _grads_of(optimizer) if grads is None else _listed(grads):
+                found = found or not bool(grad.isfinite().all())
+                grad.mul_(inverse)
         state["found_inf"], state["stage"] = found, OptState.UNSCALED
 
     def step(self, optimizer, *args, **kwargs):
-        """`optimizer.step()`, unless a gradient is infinite or NaN; gives what the step gives."""
+        """`optimizer.step()`, unless a gradient is infinite or NaN; gives what the step gives.
+
+        `step(optimizer, grads)` is the functional route's (MindTorch): `optimizer(grads)` under the same condition.
+        """
+        grads = args[0] if args and (isinstance(args[0], Tensor) or isinstance(args[0], (list, tuple))) else None
+        update = optimizer.step if grads is None else optimizer
         if not self._enabled:
-            return optimizer.step(*args, **kwargs)
+            return update(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
         state = self._state(optimizer)
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
         if state["stage"] is OptState.READY:
-            self.unscale_(optimizer)
-        result = None if state["found_inf"] else optimizer.step(*args, **kwargs)
+            self.unscale_(optimizer, grads)
+        result = None if state["found_inf"] else update(*args, **kwargs)
         state["stage"] = OptState.STEPPED
         return result
 
@@ -160,3 +166,11 @@ class GradScaler:
         self._scale = full((), state_dict["scale"])
         self._growth_factor, self._backoff_factor = state_dict["growth_factor"], state_dict["backoff_factor"]
         self._growth_interval, self._growth_tracker = state_dict["growth_interval"], state_dict["_growth_tracker"]
+
+
+def _grads_of(optimizer):
+    return [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+
+
+def _listed(grads):
+    return [grads] if isinstance(grads, Tensor) else [g for g in grads if g is not None]
