@@ -19,11 +19,9 @@ from .promotion import (
     is_complex,
     is_floating,
     is_integral,
-    result_type,
-    to,
 )
 from .refusals import not_implemented
-from .registry import OPERATORS, operator
+from .registry import operator
 
 ALL = "function method inplace out"
 

@@ -9,7 +9,7 @@ from msadapter_hook.tape import constant, value_of
 from msadapter_hook.tensor import Tensor, dtypes
 from msadapter_hook.tensor.geometry import wrap_dim, wrap_dims
 
-from .promotion import dtype_of, floating, is_complex, is_floating, is_integral, align, to
+from .promotion import align, dtype_of, floating, is_complex, is_floating, is_integral, to
 from .refusals import not_implemented
 from .registry import call, composite, operator
 

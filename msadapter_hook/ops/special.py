@@ -8,7 +8,7 @@ import scipy.special as sp
 from msadapter_hook import prims
 from msadapter_hook.tape import Value, constant
 
-from .promotion import floating, is_complex, is_floating, align_floating
+from .promotion import align_floating, floating, is_complex, is_floating
 from .refusals import not_implemented
 from .registry import operator
 

@@ -12,8 +12,7 @@ from msadapter_hook.tensor import Tensor, dtypes
 from .promotion import is_integral
 from .reduction import axes_of, axis_of
 from .refusals import not_implemented
-from .registry import call, composite, operator, return_type
-from .registry import RETURN_TYPES
+from .registry import RETURN_TYPES, call, composite, operator, return_type
 
 ALL = "function method out"
 

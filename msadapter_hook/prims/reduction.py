@@ -307,8 +307,24 @@ def _log_softmax_vjp(g, out, a, *, axis):
     return g - exp(out) * broadcast_to(sum(g, axes=(axis,), keepdims=True), shape=a.shape)
 
 
-softmax = Primitive("softmax", host=_halved(_softmax), mindspore=lambda *, axis: primitive("Softmax", axis), vjp=[_softmax_vjp],
-                    guard=_softmax_guard)
+def _softmax_ms(*, axis):
+    """Along the last axis MindSpore's Softmax fills other rows with garbage where one row is -inf throughout [measured]:
+    there small inputs take its kernel of inner axes, large ones the exponential of LogSoftmax."""
+    kernel, inner, log, power, shaped = (primitive("Softmax", axis), primitive("Softmax", 1), primitive("LogSoftmax", axis),
+                                         primitive("Exp"), primitive("Reshape"))
+
+    def run(a):
+        shape = a.shape
+        if axis != len(shape) - 1:
+            return kernel(a)
+        if a.size <= 16384:
+            return shaped(inner(shaped(a, (-1, shape[-1], 1))), shape)
+        return power(log(a))
+
+    return run
+
+
+softmax = Primitive("softmax", host=_halved(_softmax), mindspore=_softmax_ms, vjp=[_softmax_vjp], guard=_softmax_guard)
 log_softmax = Primitive("log_softmax", host=_halved(_log_softmax), mindspore=lambda *, axis: primitive("LogSoftmax", axis),
                         vjp=[_log_softmax_vjp], guard=_softmax_guard)
 

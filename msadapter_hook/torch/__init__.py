@@ -11,6 +11,7 @@ from msadapter_hook.autograd import (  # noqa: F401
     no_grad,
     set_grad_enabled,
 )
+from msadapter_hook.foreign import cast_to_adapter_tensor  # noqa: F401
 from msadapter_hook.ops.creation import as_tensor, asarray, from_numpy, tensor  # noqa: F401
 from msadapter_hook.tensor import Size, Tensor, UntypedStorage, device  # noqa: F401
 from msadapter_hook.tensor import dtypes as _dtypes
@@ -72,6 +73,7 @@ from .amp.autocast_mode import (  # noqa: E402,F401
 )
 from . import backends, cuda, linalg, fft, signal, special  # noqa: E402,F401
 from . import nn  # noqa: E402,F401
+from . import masked  # noqa: E402,F401
 from . import optim, utils  # noqa: E402,F401
 from . import storage  # noqa: E402,F401
 from .serialization import load, save  # noqa: E402,F401
