@@ -1,11 +1,23 @@
-"""Anomaly mode: gradients that are NaN are errors."""
+"""Anomaly mode: a gradient that fails or is NaN names the line of the forward pass that it belongs to."""
 
+import traceback
 import warnings
 
-from . import engine
+from msadapter_hook.tape.recording import state
 
 
-class detect_anomaly:
+class _Anomaly:
+    """What both contexts do: switch the mode, and bring back the one before."""
+
+    def _switch(self, mode, check_nan):
+        self.before = state.anomaly, state.anomaly_check
+        state.anomaly, state.anomaly_check = mode, check_nan
+
+    def __exit__(self, *exc):
+        state.anomaly, state.anomaly_check = self.before
+
+
+class detect_anomaly(_Anomaly):
     """Context: backward raises where a gradient is NaN. Source: PyTorch, torch.autograd.detect_anomaly."""
 
     def __init__(self, check_nan=True):
@@ -14,23 +26,44 @@ class detect_anomaly:
                       "debugging.", stacklevel=2)
 
     def __enter__(self):
-        self.before = engine.anomaly.check
-        engine.anomaly.check = self.check_nan
-
-    def __exit__(self, *exc):
-        engine.anomaly.check = self.before
+        self._switch(True, self.check_nan)
 
 
-class set_detect_anomaly:
+class set_detect_anomaly(_Anomaly):
     """Switch anomaly mode at once; as a context the mode before comes back. Source: PyTorch,
     torch.autograd.set_detect_anomaly."""
 
     def __init__(self, mode, check_nan=True):
-        self.before = engine.anomaly.check
-        engine.anomaly.check = bool(mode) and check_nan
+        self._switch(bool(mode), check_nan)
 
     def __enter__(self):
         pass
 
-    def __exit__(self, *exc):
-        engine.anomaly.check = self.before
+
+def is_anomaly_enabled() -> bool:
+    """Whether anomaly mode is on. Source: PyTorch, torch.is_anomaly_enabled."""
+    return state.anomaly
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether gradients are searched for NaN in anomaly mode. Source: PyTorch, torch.is_anomaly_check_nan_enabled."""
+    return state.anomaly_check
+
+
+def user_stack():
+    """The stack as text, without the adapter's frames."""
+    frames = [(f, line) for f, line in traceback.walk_stack(None)
+              if not f.f_globals.get("__name__", "").startswith(("msadapter_hook", "torch."))]
+    frames.reverse()
+    return traceback.format_list(traceback.StackSummary.extract(iter(frames)))
+
+
+def report(name, metadata):
+    """Warn where in the forward pass the operation of a failed gradient was called."""
+    text = f"Error detected in {name}. "
+    stack = (metadata or {}).get("traceback_")
+    if stack is None:
+        text += "No forward pass information available. Enable detect anomaly during forward pass for more information."
+    else:
+        text += "Traceback of forward call that caused the error:\n" + "".join(stack)
+    warnings.warn(text, stacklevel=2)

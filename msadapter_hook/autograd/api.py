@@ -8,6 +8,7 @@ from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor
 
 from .engine import Backward, key_of
+from .graph import GradientEdge, edge_value
 
 NO_GRAD_FN = "element {} of tensors does not require grad and does not have a grad_fn"
 
@@ -24,7 +25,7 @@ def require_tape():
 def _as_tuple(x):
     if x is None:
         return ()
-    return (x,) if isinstance(x, Tensor) else tuple(x)
+    return (x,) if isinstance(x, (Tensor, GradientEdge)) else tuple(x)
 
 
 def _cotangents(outputs, grads, batched=False):
@@ -34,6 +35,9 @@ def _cotangents(outputs, grads, batched=False):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     made, implicit = [], []
     for out, g in zip(outputs, grads):
+        if isinstance(out, GradientEdge):
+            made.append(_of_edge(edge_value(out), g, implicit))
+            continue
         if g is None:
             if out.requires_grad and out.numel() != 1:
                 raise RuntimeError("grad can be implicitly created only for scalar outputs")
@@ -59,6 +63,16 @@ def _cotangents(outputs, grads, batched=False):
     return made, implicit
 
 
+def _of_edge(value, g, implicit):
+    """The cotangent of an edge."""
+    if g is not None:
+        return g.value
+    if value.size != 1:
+        raise RuntimeError("grad can be implicitly created only for scalar outputs")
+    implicit.append(late.ones(value))
+    return implicit[-1]
+
+
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
     """Sum the gradients of `tensors` with respect to the leaves into their `.grad`.
 
@@ -82,30 +96,32 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         inputs = _as_tuple(inputs)
         wanted = []
         for t in inputs:
-            if not t.requires_grad:
+            if not isinstance(t, GradientEdge) and not t.requires_grad:
                 raise RuntimeError("One of the differentiated Tensors does not require grad")
-            wanted.append(key_of(t.value))
+            wanted.append(key_of(_recorded(t)))
     found = Backward(roots, wanted, accumulate=True, retain_graph=retain_graph, create_graph=create_graph,
                      implicit=implicit).run()
     if inputs is not None:
         from .engine import accumulate
 
         for t, key in zip(inputs, wanted):
-            if t._leaf is None and key in found and not getattr(t, "retains_grad", False):
+            if not isinstance(t, GradientEdge) and t._leaf is None and key in found and not getattr(t, "retains_grad", False):
                 accumulate(t._extra_state(), "grad", found[key], create_graph)
 
 
 def _roots(outputs, cotangents):
     roots = []
     for i, (out, g) in enumerate(zip(outputs, cotangents)):
-        if not out.requires_grad:
+        if not isinstance(out, GradientEdge) and not out.requires_grad:
             raise RuntimeError(NO_GRAD_FN.format(i))
         roots.append((_recorded(out), g))
     return roots
 
 
 def _recorded(tensor):
-    """The tensor's value with its history, whatever the grad mode."""
+    """The tensor's value with its history, whatever the grad mode; of an edge, its place in the graph."""
+    if isinstance(tensor, GradientEdge):
+        return edge_value(tensor)
     with enable_grad():
         return tensor.value
 
@@ -130,9 +146,9 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     roots = _roots(outputs, cotangents)
     keys = []
     for t in inputs:
-        if not isinstance(t, Tensor):
+        if not isinstance(t, (Tensor, GradientEdge)):
             raise TypeError(f"inputs must be Tensors, got {type(t).__name__}")
-        if not t.requires_grad:
+        if isinstance(t, Tensor) and not t.requires_grad:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         keys.append(key_of(_recorded(t)))
     found = Backward(roots, keys, accumulate=False, retain_graph=retain_graph, create_graph=create_graph,
@@ -144,7 +160,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
             if materialize_grads:
                 from msadapter_hook import prims
 
-                results.append(Tensor._make(prims.zeros_like(t.value)))
+                results.append(Tensor._make(prims.zeros_like(_recorded(t))))
                 continue
             if not allow_unused:
                 raise RuntimeError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set "
@@ -160,6 +176,13 @@ def _batched(outputs, inputs, grad_outputs, create_graph, allow_unused, material
     from msadapter_hook.ops.registry import call
 
     rows = _as_tuple(grad_outputs)
+    for i, (r, o) in enumerate(zip(rows, outputs)):
+        if r.dim() == 0 or r.shape[1:] != o.shape:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes of "
+                "the remaining dimensions are expected to match the shape of corresponding output, but a mismatch was detected: "
+                f"grad_output[{i}] has a shape of {r.shape} and output[{i}] has a shape of {o.shape}. If you only want some tensors in "
+                "`grad_output` to be considered batched, consider using vmap.")
     passes = [grad(outputs, inputs, [r[i] for r in rows], True, create_graph, True, allow_unused, False, materialize_grads)
               for i in range(rows[0].shape[0])]
     return tuple([None if column[0] is None else call("stack", list(column)) for column in zip(*passes)])

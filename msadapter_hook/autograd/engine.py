@@ -15,19 +15,14 @@ from msadapter_hook.tape.value import SECOND_TIME
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor
 
+from .graph import public_node
+
 class _Passes(threading.local):
     def __init__(self):
         self.running = []
 
 
 _passes = _Passes()
-
-
-class _Anomaly(threading.local):
-    check = False  # gradients that are NaN are errors, and every node runs by itself
-
-
-anomaly = _Anomaly()
 
 
 def current_pass():
@@ -134,7 +129,7 @@ class Backward:
 
     def _joins(self, node):
         return (node.replayable and not node.freed and not self.create_graph and node.hooks is None and node.prehooks is None
-                and not anomaly.check and not state.levels)
+                and not state.anomaly and not state.levels)
 
     def _observed(self, v):
         if v.node.taps is not None and v.index in v.node.taps:
@@ -221,6 +216,8 @@ class Backward:
         return cotangent
 
     def _check(self, node):
+        if state.mutation and not node.freed:
+            return
         if node.saved:
             if node.freed:
                 raise RuntimeError(SECOND_TIME)
@@ -285,11 +282,10 @@ class Backward:
         self._check(node)
         if node.prehooks:
             grads = run_node_hooks(node.prehooks, grads, None)
-        results = node.primitive.cotangents(node, grads, needs)
-        if anomaly.check:
-            for i, g in enumerate(results):
-                if g is not None and g.dtype.kind in "fc" and g.size and (g.numpy != g.numpy).any():
-                    raise RuntimeError(f"Function '{node.operator}' returned nan values in its {i}th output.")
+        if state.anomaly:
+            results = self._watched(node, grads, needs)
+        else:
+            results = node.primitive.cotangents(node, grads, needs)
         if node.hooks:
             results = run_node_hooks(node.hooks, results, grads)
         for v, g, need in zip(node.inputs, results, needs):
@@ -297,6 +293,21 @@ class Backward:
                 self._add(v, g)
         if not self.retain_graph:
             node.release()
+
+    def _watched(self, node, grads, needs):
+        """The vjp in anomaly mode: a failure or NaN tells where the operation was recorded."""
+        from .anomaly import report
+
+        name = public_node(node).name()
+        try:
+            results = node.primitive.cotangents(node, grads, needs)
+            for i, g in enumerate(results if state.anomaly_check else ()):
+                if g is not None and g.dtype.kind in "fc" and g.size and (g.numpy != g.numpy).any():
+                    raise RuntimeError(f"Function '{name}' returned nan values in its {i}th output.")
+        except Exception:
+            report(name, node.metadata)
+            raise
+        return results
 
     def _deliver(self, leaf):
         """A leaf has all its gradient: run its hooks, then keep it or hand it out."""
@@ -363,6 +374,12 @@ def run_node_hooks(hooks, grads, outputs):
         if result is not None:
             if isinstance(result, Tensor):
                 result = (result,)
+            name = getattr(hook, "__name__", type(hook).__name__)
+            if not isinstance(result, tuple):
+                raise TypeError(f"expected tuple, but hook returned '{type(result).__name__}'")
+            if len(result) != len(grads):
+                raise RuntimeError(f"hook '{name}' has returned an incorrect number of values (got {len(result)}, but expected "
+                                   f"{len(grads)})")
             grads = [r.value if isinstance(r, Tensor) else r for r in result]
     return grads
 

@@ -1,10 +1,12 @@
 """The graph as users see it: `grad_fn` nodes with PyTorch's names, edges, hooks on nodes."""
 
+import functools
 import weakref
 from collections import OrderedDict
 from typing import NamedTuple
 
-from msadapter_hook.tape import enable_grad
+from msadapter_hook.tape import Value, enable_grad
+from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import RemovableHandle
 
 _made = weakref.WeakValueDictionary()
@@ -97,6 +99,19 @@ class AccumulateGrad:
         self._leaf.post_hooks[handle.id] = lambda tensor: fn((), (tensor.grad,))
         return handle
 
+    def register_prehook(self, fn):
+        """Call `fn((grad,))` before the gradient is added; it may give another."""
+        if self._leaf.hooks is None:
+            self._leaf.hooks = OrderedDict()
+        handle = RemovableHandle(self._leaf.hooks)
+
+        def before(grad):
+            result = fn((grad,))
+            return result[0] if isinstance(result, tuple) else result
+
+        self._leaf.hooks[handle.id] = before
+        return handle
+
     def __repr__(self):
         return f"<AccumulateGrad object at {id(self._leaf):#x}>"
 
@@ -119,11 +134,21 @@ def _default_name(node):
     return "".join(p[:1].upper() + p[1:] for p in node.primitive.name.split("_")) + "Backward0"
 
 
+@functools.lru_cache(maxsize=None)
+def _class(name):
+    return type(name, (Node,), {"__slots__": (), "__module__": "torch.autograd.graph"})
+
+
+def _class_of(node):
+    """The class of the user's view of a node; it bears the name of the gradient."""
+    return _class(node.operator or _default_name(node))
+
+
 def public_node(node):
     """The user's view of a tape node; always the same object while somebody holds it."""
     found = _made.get(id(node))
     if found is None or found._node is not node:
-        found = node.primitive.public(node) if hasattr(node.primitive, "public") else Node(node)
+        found = node.primitive.public(node) if hasattr(node.primitive, "public") else _class_of(node)(node)
         _made[id(node)] = found
     return found
 
@@ -149,3 +174,36 @@ def gradient_edge_of(tensor):
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     with enable_grad():
         return GradientEdge(*_edge(tensor.value))
+
+
+def edge_value(edge):
+    """A Value without data that stands for an edge: its node or leaf, and the number of the output."""
+    node = edge.node
+    if isinstance(node, AccumulateGrad):
+        tensor = node._leaf.tensor()
+        return Value(tuple(tensor.shape), tensor.dtype.numpy, requires_grad=True, leaf=node._leaf)
+    inner = node._node
+    inner = inner._ref() if hasattr(type(inner), "_ref") else inner
+    shape, dtype = inner.specs[edge.output_nr]
+    return Value(shape, dtype, node=inner, index=edge.output_nr, requires_grad=True)
+
+
+def increment_version(tensor):
+    """Advance the version counter of a tensor, or of each of several, as a write would. Source: PyTorch,
+    torch.autograd.graph.increment_version."""
+    for t in (tensor if isinstance(tensor, (tuple, list)) else (tensor,)):
+        t._history.version.count += 1
+
+
+class allow_mutation_on_saved_tensors:
+    """Context: what a graph keeps may be written to; gradients are those of the values before. Source: PyTorch,
+    torch.autograd.graph.allow_mutation_on_saved_tensors."""
+
+    def __enter__(self):
+        if state.mutation:
+            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+        state.mutation = True
+        return self
+
+    def __exit__(self, *exc):
+        state.mutation = False

@@ -28,6 +28,8 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
     from . import engine
 
     tensors = tuple(tensors)
+    if not all(t.requires_grad for t in tensors):
+        raise AssertionError("Expected gradient function to be set")
     lock = threading.Lock()
     seen = {}
 

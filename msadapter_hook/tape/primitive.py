@@ -65,7 +65,7 @@ class Primitive:
             and (self.guard is None or self.guard(*inputs, **attributes))
         )
         key = None
-        if self.static and (pending or requires and on_mindspore) and late.state.enabled and not state.levels:
+        if self.static and (pending or requires and on_mindspore) and late.state.enabled and not state.levels and not state.anomaly:
             key = (self, on_mindspore, tuple(attributes.items()), tuple([(v.shape, v.dtype) for v in inputs]))
             try:
                 specs = late.SPECS.get(key)

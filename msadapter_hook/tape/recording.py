@@ -10,6 +10,9 @@ class _State(threading.local):
     transforms = 0  # how many function transforms (torch.func) are running
     saving = None  # hooks on the tensors that graphs keep (autograd.graph.saved_tensors_hooks)
     saving_disabled = None  # the error for setting such hooks
+    anomaly = False  # nodes remember where they were recorded, and pass gradients on one by one
+    anomaly_check = True  # and gradients are searched for NaN
+    mutation = False  # tensors that a graph keeps may be written to (autograd.graph.allow_mutation_on_saved_tensors)
     mapped = None  # the innermost mapped call (vmap), which watches writes
 
 

@@ -127,7 +127,7 @@ class Node:
         self.taps = None
         self.hooks = None
         self.prehooks = None
-        self.metadata = None
+        self.metadata = {"traceback_": user_stack()} if state.anomaly else None
         self.where = None  # (file, line) of the user's program, of a node that is computed late
         self.prefetched = None  # gradients that came with an early read of a loss
         self.specs = ()
@@ -178,6 +178,11 @@ class Node:
         finally:
             state.enabled = before
         return (made,) if type(made) is Value else made
+
+
+def user_stack():
+    """The stack of the user's program as text; set by `autograd`, where anomaly mode lives."""
+    return []
 
 
 def compute_pending(value):

@@ -12,7 +12,7 @@ from . import dtype as dtypes
 from . import geometry, view
 from .device import cpu
 from .geometry import Size, contiguous_stride
-from .leaf import Leaf
+from .leaf import Leaf, UnkeptLeaf
 from .storage import History, UntypedStorage, new_storage, write_through
 
 DTYPE_OF = {t.numpy: t for t in dtypes.ALL if t is not dtypes.complex32}
@@ -81,7 +81,7 @@ class TensorBase:
         history = self._alias_history(share_version=True)
         made = Tensor._window(history, (move,), size, stride, offset, dtype)
         if dtype.is_floating_point or dtype.is_complex:
-            made = made._alias(Tensor, share_version=True, leaf=Leaf(None))
+            made = made._alias(Tensor, share_version=True, leaf=UnkeptLeaf(None))
         made._extra = {"no_grad_view": "inference" if state.inference else "no_grad"}
         return made
 

@@ -18,6 +18,20 @@ class Leaf:
         self.public = None
 
 
+class UnkeptLeaf(Leaf):
+    """The leaf that a view made without recording claims to be: gradients end here, and nobody keeps them."""
+
+    __slots__ = ()
+
+    @property
+    def grad(self):
+        return None
+
+    @grad.setter
+    def grad(self, new):
+        pass
+
+
 _handles = itertools.count()
 
 

@@ -81,6 +81,7 @@ from .storage import *  # noqa: E402,F403
 from . import accelerator, compiler, hub, jit, mps, multiprocessing, random, testing, types, xpu  # noqa: E402,F401
 from ._compile import compile  # noqa: E402,F401
 
+from msadapter_hook.autograd.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled  # noqa: E402,F401
 from . import func  # noqa: E402,F401
 from .func import vmap  # noqa: E402,F401
 
@@ -88,3 +89,6 @@ from .func import vmap  # noqa: E402,F401
 def is_inference(input):
     """Whether a tensor was made in inference mode. Source: PyTorch, torch.is_inference."""
     return input.is_inference()
+
+from . import library  # noqa: E402,F401
+from ._ops import classes, ops  # noqa: E402,F401
