@@ -189,7 +189,9 @@ def tanhshrink(self):
     return self - self.tanh()
 
 
-@operator("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", forms="function method out", saves="self", aliases=(f"{F}.hardshrink",))
+@operator(
+    "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", forms="function method out", saves="self", aliases=(f"{F}.hardshrink",)
+)
 def hardshrink(self, lambd=0.5):
     """Zero within [-lambd, lambd]. Source: PyTorch, torch.nn.functional.hardshrink."""
     require_floating(self, "hardshrink_cpu")
@@ -202,16 +204,25 @@ def softshrink(self, lambd=0.5):
     require_floating(self, "softshrink_check")
     most = float(dtypes.finfo(dtype_of(self)).max)
     if not 0 <= lambd <= most:
-        raise RuntimeError(f"lambda must be in range [0, {most:g}] for input dtype {dtype_of(self).scalar_name}, but found {lambd:g}")
+        raise RuntimeError(
+            f"lambda must be in range [0, {most:g}] for input dtype {dtype_of(self).scalar_name}, but found {lambd:g}"
+        )
     return prims.softshrink(self, limit=float(lambd))
 
 
-@operator("prelu(Tensor self, Tensor weight) -> Tensor", forms="function method", saves="self weight",
-          aliases=(f"{F}.prelu",), grad_name="PreluKernelBackward0")
+@operator(
+    "prelu(Tensor self, Tensor weight) -> Tensor",
+    forms="function method",
+    saves="self weight",
+    aliases=(f"{F}.prelu",),
+    grad_name="PreluKernelBackward0",
+)
 def prelu(self, weight):
     """x where positive, weight * x elsewhere; one weight, or one per channel. Source: PyTorch, torch.nn.functional.prelu."""
     if self.dtype != weight.dtype:
-        raise RuntimeError(f"prelu: Type promoting not supported. Got {dtype_of(self).scalar_name} and {dtype_of(weight).scalar_name}")
+        raise RuntimeError(
+            f"prelu: Type promoting not supported. Got {dtype_of(self).scalar_name} and {dtype_of(weight).scalar_name}"
+        )
     if weight.ndim > 1:
         raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
     if weight.size != 1:
@@ -219,8 +230,10 @@ def prelu(self, weight):
             raise RuntimeError("Not allow zero-dim input tensor.")
         channels = self.shape[1] if self.ndim >= 2 else 1
         if channels != weight.size:
-            raise RuntimeError(f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {weight.size} and "
-                               f"channel size = {channels}.")
+            raise RuntimeError(
+                f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {weight.size} and "
+                f"channel size = {channels}."
+            )
         weight = prims.reshape(weight, shape=(weight.size,) + (1,) * (self.ndim - 2))
     elif weight.ndim and not self.ndim:
         weight = prims.reshape(weight, shape=())
@@ -228,13 +241,20 @@ def prelu(self, weight):
     return prims.prelu(self, weight)
 
 
-_rrelu_noise = prims.host_call("rrelu", lambda a, slope: np.where(a <= 0, a * slope, a),
-                               vjp=[lambda g, out, a, slope: g * prims.where(a <= 0, slope, prims.zeros_like(slope) + 1), None],
-                               uses_output=False)
+_rrelu_noise = prims.host_call(
+    "rrelu",
+    lambda a, slope: np.where(a <= 0, a * slope, a),
+    vjp=[lambda g, out, a, slope: g * prims.where(a <= 0, slope, prims.zeros_like(slope) + 1), None],
+    uses_output=False,
+)
 
 
-@activation("rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, *, Generator? generator=None) -> Tensor",
-            torch=True, grad_name="RreluWithNoiseBackward0")
+@activation(
+    "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, *, "
+    "Generator? generator=None) -> Tensor",
+    torch=True,
+    grad_name="RreluWithNoiseBackward0",
+)
 def rrelu(self, lower=1 / 8, upper=1 / 3, training=False, generator=None):
     """Leaky relu with a random slope in training. Source: PyTorch, torch.nn.functional.rrelu."""
     if lower > upper:
@@ -277,8 +297,13 @@ def _for_softmax(self, dtype, kernel):
     return value
 
 
-@operator("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", forms="function method out", saves="result",
-          aliases=("special.softmax",), layout="contiguous")
+@operator(
+    "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    forms="function method out",
+    saves="result",
+    aliases=("special.softmax",),
+    layout="contiguous",
+)
 def softmax(self, dim, dtype=None):
     """exp(x) over its sum along `dim`; shape as the input. Source: PyTorch, torch.softmax."""
     value = _for_softmax(self, dtype, "softmax_lastdim_kernel_impl" if dim in (-1, self.ndim - 1) else "softmax_kernel_impl")
@@ -286,12 +311,18 @@ def softmax(self, dim, dtype=None):
     return prims.softmax(value, axis=axis) if value.ndim else _whole(prims.softmax, value)
 
 
-@operator("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", forms="function method out", saves="result",
-          aliases=("special.log_softmax",), layout="contiguous")
+@operator(
+    "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    forms="function method out",
+    saves="result",
+    aliases=("special.log_softmax",),
+    layout="contiguous",
+)
 def log_softmax(self, dim, dtype=None):
     """Logarithm of the softmax along `dim`; shape as the input. Source: PyTorch, torch.log_softmax."""
-    value = _for_softmax(self, dtype, "log_softmax_lastdim_kernel_impl" if dim in (-1, self.ndim - 1) else
-                         "log_softmax_kernel_impl")
+    value = _for_softmax(
+        self, dtype, "log_softmax_lastdim_kernel_impl" if dim in (-1, self.ndim - 1) else "log_softmax_kernel_impl"
+    )
     axis = wrap_dim(dim, value.ndim)
     return prims.log_softmax(value, axis=axis) if value.ndim else _whole(prims.log_softmax, value)
 
@@ -326,8 +357,11 @@ def _safe_softmax(self, dim, dtype=None):
     return prims.where(value_of(np.broadcast_to(masked, value.shape)), constant(0, value.dtype), made)
 
 
-@operator("_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-          forms="function out", saves="grad_output output")
+@operator(
+    "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+    forms="function out",
+    saves="grad_output output",
+)
 def _softmax_backward(grad_output, output, dim, input_dtype):
     """The cotangent of softmax's input. Source: PyTorch, torch._softmax_backward_data."""
     weighted = grad_output * output
@@ -336,8 +370,11 @@ def _softmax_backward(grad_output, output, dim, input_dtype):
     return to(weighted - output * prims.broadcast_to(total, shape=output.shape), input_dtype)
 
 
-@operator("_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-          forms="function out", saves="grad_output output")
+@operator(
+    "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+    forms="function out",
+    saves="grad_output output",
+)
 def _log_softmax_backward(grad_output, output, dim, input_dtype):
     """The cotangent of log_softmax's input. Source: PyTorch, torch._log_softmax_backward_data."""
     axes = (wrap_dim(dim, output.ndim),) if output.ndim else ()
@@ -346,8 +383,10 @@ def _log_softmax_backward(grad_output, output, dim, input_dtype):
 
 
 def _implicit(name, ndim, stacklevel):
-    warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
-                  stacklevel=stacklevel)
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        stacklevel=stacklevel,
+    )
     return 0 if ndim in (0, 1, 3) else 1
 
 
@@ -360,8 +399,9 @@ def _functional_softmax(name, negate=False):
         return call(name, -input if negate else input, dim, dtype=dtype)
 
     body.__doc__ = f"{public} along `dim`. Source: PyTorch, torch.nn.functional.{public}."
-    composite(f"{public}(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor", forms="function",
-              namespace=F)(body)
+    composite(
+        f"{public}(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor", forms="function", namespace=F
+    )(body)
 
 
 _functional_softmax("softmax")

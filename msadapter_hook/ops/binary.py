@@ -78,8 +78,13 @@ def _clamp(self, low, high):
 
 
 @operator("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", forms=ALL, saves="self", aliases=("clip",))
-@operator("clamp.Tensor(Tensor self, Operand? min=None, Operand? max=None) -> Tensor", forms=ALL, saves="self min max",
-          grad_name="ClampBackward1", aliases=("clip",))
+@operator(
+    "clamp.Tensor(Tensor self, Operand? min=None, Operand? max=None) -> Tensor",
+    forms=ALL,
+    saves="self min max",
+    grad_name="ClampBackward1",
+    aliases=("clip",),
+)
 def clamp(self, min=None, max=None):
     """Limited to [min, max]; a limit may be None, a number or a tensor. Source: PyTorch, torch.clamp."""
     return _clamp(self, min, max)
@@ -104,7 +109,9 @@ def rsub(self, other, alpha=1):
     return sub(other, self, alpha)
 
 
-@operator("true_divide.Tensor(Operand self, Operand other) -> Tensor", forms=ALL, saves="self:other other", grad_name="DivBackward0")
+@operator(
+    "true_divide.Tensor(Operand self, Operand other) -> Tensor", forms=ALL, saves="self:other other", grad_name="DivBackward0"
+)
 def true_divide(self, other):
     """Quotient in floating point. Source: PyTorch, torch.true_divide."""
     return div(self, other)
@@ -123,23 +130,33 @@ def _modulus(name, primitive):
 
 
 remainder = operator("remainder.Tensor(Operand self, Operand other) -> Tensor", forms=ALL, saves="self other")(
-    _modulus("remainder", prims.remainder))
+    _modulus("remainder", prims.remainder)
+)
 remainder.__doc__ = "Rest of the division rounded down; has the sign of `other`. Source: PyTorch, torch.remainder."
 fmod = operator("fmod.Tensor(Tensor self, Operand other) -> Tensor", forms=ALL, saves="self other")(_modulus("fmod", prims.fmod))
 fmod.__doc__ = "Rest of the division rounded towards zero; has the sign of `self`. Source: PyTorch, torch.fmod."
 
 
 def _dtype_name(value):
-    return repr(dtype_of(value)).removeprefix("torch.").replace("float64", "double").replace("float32", "float").replace(
-        "float16", "c10::Half").replace("int64", "long int").replace("int32", "int")
+    return (
+        repr(dtype_of(value))
+        .removeprefix("torch.")
+        .replace("float64", "double")
+        .replace("float32", "float")
+        .replace("float16", "c10::Half")
+        .replace("int64", "long int")
+        .replace("int32", "int")
+    )
 
 
 def _lerp_vjp(grads, outs, needs, a, end, weight):
     g = grads[0]
     w = prims.conj_of(weight)
-    return [prims.sum_to(g * (1 - w), shape=a.shape) if needs[0] else None,
-            prims.sum_to(g * w, shape=end.shape) if needs[1] else None,
-            prims.sum_to(g * prims.conj_of(end - a), shape=weight.shape) if needs[2] else None]
+    return [
+        prims.sum_to(g * (1 - w), shape=a.shape) if needs[0] else None,
+        prims.sum_to(g * w, shape=end.shape) if needs[1] else None,
+        prims.sum_to(g * prims.conj_of(end - a), shape=weight.shape) if needs[2] else None,
+    ]
 
 
 def _lerp(a, end, weight):
@@ -153,7 +170,9 @@ def _lerp(a, end, weight):
 _lerp_primitive = prims.host_call("lerp", _lerp, joint_vjp=_lerp_vjp, uses_output=False)
 
 
-@operator("lerp.Tensor(Tensor self, Tensor end, Operand weight) -> Tensor", forms=ALL, saves="self end weight", grad_name="LerpBackward0")
+@operator(
+    "lerp.Tensor(Tensor self, Tensor end, Operand weight) -> Tensor", forms=ALL, saves="self end weight", grad_name="LerpBackward0"
+)
 def lerp(self, end, weight):
     """self + weight * (end - self). Source: PyTorch, torch.lerp."""
     if end.dtype != self.dtype:
@@ -183,24 +202,30 @@ def addcdiv_positional(self, value, tensor1, tensor2):
     return OPERATORS["addcdiv"](self, tensor1, tensor2, value=value)
 
 
-@operator("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", forms=ALL,
-          saves="tensor1:tensor2 tensor2:tensor1")
+@operator(
+    "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    forms=ALL,
+    saves="tensor1:tensor2 tensor2:tensor1",
+)
 def addcmul(self, tensor1, tensor2, value=1):
     """self + value * tensor1 * tensor2. Source: PyTorch, torch.addcmul."""
     a, b, c = align(self, tensor1, tensor2)
     return a + (b * c if value == 1 else b * to(int(value) if is_integral(a) else value, dtype_of(a)) * c)
 
 
-@operator("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", forms=ALL,
-          saves="tensor1:tensor2 tensor2")
+@operator(
+    "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", forms=ALL, saves="tensor1:tensor2 tensor2"
+)
 def addcdiv(self, tensor1, tensor2, value=1):
     """self + value * tensor1 / tensor2. Source: PyTorch, torch.addcdiv."""
     if is_integral(tensor1) and is_integral(tensor2):
         raise RuntimeError(
-            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division of "
+            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division "
+            "of "
             "tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "
             "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future "
-            "addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes.")
+            "addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes."
+        )
     a, b, c = align(self, tensor1, tensor2)
     return a + (b / c if value == 1 else b * value / c)
 
@@ -225,9 +250,15 @@ def _nextafter_share(g, out, a, b):
     return prims.sum_to(prims.where(prims.equal(a, b), constant(0, g.dtype), g), shape=a.shape)
 
 
-_of_floats("nextafter", prims.host_call(
-    "nextafter", lambda a, b: np.nextafter(a, b), uses_output=False,
-    vjp=[_nextafter_share, lambda g, out, a, b: prims.sum_to(prims.zeros_like(g), shape=b.shape)]))
+_of_floats(
+    "nextafter",
+    prims.host_call(
+        "nextafter",
+        lambda a, b: np.nextafter(a, b),
+        uses_output=False,
+        vjp=[_nextafter_share, lambda g, out, a, b: prims.sum_to(prims.zeros_like(g), shape=b.shape)],
+    ),
+)
 
 
 @operator("logaddexp(Tensor self, Tensor other) -> Tensor", forms="function method out", saves="self other")
@@ -266,8 +297,9 @@ def copysign(self, other):
     return prims.copysign(a, b)
 
 
-_heaviside = prims.host_call("heaviside", lambda a, b: np.where(a == 0, b, (a > 0).astype(a.dtype)),
-                             vjp=no_derivative("heaviside"), uses_output=False)
+_heaviside = prims.host_call(
+    "heaviside", lambda a, b: np.where(a == 0, b, (a > 0).astype(a.dtype)), vjp=no_derivative("heaviside"), uses_output=False
+)
 
 
 @operator("heaviside(Tensor self, Tensor values) -> Tensor", forms=ALL, grad_name="NotImplemented")
@@ -281,7 +313,12 @@ def heaviside(self, values):
     return _heaviside(self, values)
 
 
-@operator("float_power.Tensor(Operand self, Operand exponent) -> Tensor", forms=ALL, saves="self exponent result", grad_name="PowBackward0")
+@operator(
+    "float_power.Tensor(Operand self, Operand exponent) -> Tensor",
+    forms=ALL,
+    saves="self exponent result",
+    grad_name="PowBackward0",
+)
 def float_power(self, exponent):
     """Power in double precision. Source: PyTorch, torch.float_power."""
     wide = dtypes.complex128 if result_type(self, exponent).is_complex else dtypes.float64
@@ -297,7 +334,8 @@ def _scale(a, exponent):
 
 
 _scaled_by_two = prims.host_call(
-    "ldexp", _scale, vjp=[lambda g, out, a, e: prims.sum_to(_scaled_by_two(g, e), shape=a.shape), None], uses_output=False)
+    "ldexp", _scale, vjp=[lambda g, out, a, e: prims.sum_to(_scaled_by_two(g, e), shape=a.shape), None], uses_output=False
+)
 
 
 @operator("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", forms=ALL, saves="self other")
@@ -313,8 +351,11 @@ def ldexp(self, other):
 
 
 _frexp = prims.host_call(
-    "frexp", lambda a: tuple(np.frexp(a)) if a.dtype.kind == "f" else tuple(_frexp_wide(a)), outputs=2,
-    joint_vjp=lambda grads, outs, needs, a: [grads[0] / _two_to(outs[1], a)])
+    "frexp",
+    lambda a: tuple(np.frexp(a)) if a.dtype.kind == "f" else tuple(_frexp_wide(a)),
+    outputs=2,
+    joint_vjp=lambda grads, outs, needs, a: [grads[0] / _two_to(outs[1], a)],
+)
 
 
 def _frexp_wide(a):

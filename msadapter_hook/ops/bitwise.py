@@ -78,6 +78,11 @@ def _public(name, target):
 METHODS["__rdiv__"] = lambda self, other: METHODS["reciprocal"](self) * other
 METHODS["__div__"], METHODS["__idiv__"] = METHODS["div"], METHODS["div_"]
 
-for _python, _name in {"and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift",
-                       "rshift": "bitwise_right_shift"}.items():
+for _python, _name in {
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}.items():
     _public(f"__{_python}__", _name)

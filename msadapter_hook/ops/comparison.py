@@ -136,7 +136,9 @@ def isclose(self, other, rtol=1e-5, atol=1e-8, equal_nan=False):
     """Where |self - other| <= atol + rtol * |other|. Source: PyTorch, torch.isclose."""
     made = Tensor._make(_close(detached(self), detached(other), rtol, atol, equal_nan))
     # PyTorch gathers the result in place, which shows in the version counter.
-    made._history.version.count += bool(equal_nan and (self._dtype.is_floating_point or self._dtype.is_complex)) + bool(rtol or atol)
+    made._history.version.count += bool(equal_nan and (self._dtype.is_floating_point or self._dtype.is_complex)) + bool(
+        rtol or atol
+    )
     return made
 
 
@@ -181,12 +183,15 @@ def _isin(elements, test, *, invert):
 _isin_primitive = prims.host_call("isin", _isin, differentiable=False)
 
 
-@operator("isin(Operand elements, Operand test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
-          forms="function out")
+@operator(
+    "isin(Operand elements, Operand test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor", forms="function out"
+)
 def isin(elements, test_elements, assume_unique=False, invert=False):
     """Where an element is among the test elements. Source: PyTorch, torch.isin."""
     if not isinstance(elements, Value) and not isinstance(test_elements, Value):
-        raise TypeError("isin() received an invalid combination of arguments - got (Number, Number), but expected a Tensor among them")
+        raise TypeError(
+            "isin() received an invalid combination of arguments - got (Number, Number), but expected a Tensor among them"
+        )
     a, b = _members(elements, test_elements)
     if is_complex(a):
         raise RuntimeError(f"Unsupported input type encountered for isin(): {dtype_of(a).scalar_name}")

@@ -18,7 +18,9 @@ def _require_parts(a, b):
     if x not in _PARTS or y not in _PARTS:
         raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {x.scalar_name} and {y.scalar_name}")
     if x is not y:
-        raise RuntimeError(f"Expected object of scalar type {x.scalar_name} but got scalar type {y.scalar_name} for second argument")
+        raise RuntimeError(
+            f"Expected object of scalar type {x.scalar_name} but got scalar type {y.scalar_name} for second argument"
+        )
 
 
 @operator("complex(Tensor real, Tensor imag) -> Tensor", forms="function out")

@@ -26,11 +26,14 @@ def _spacings(spacing, dims, asked):
         return [spacing] * len(dims)
     found = [spacing] if isinstance(spacing, Tensor) else list(spacing)
     if len(found) != len(dims):
-        raise RuntimeError(f"torch.gradient expected spacing to be unspecified, a scalar or a list of length {len(dims)}, but got a list "
-                           f"of length {len(found)}" if not isinstance(spacing, Tensor) else
-                           f"torch.gradient expected spacing to be unspecified, a scalar, or it's spacing and dim arguments to have "
-                           f"the same length, but got a spacing argument of length {len(found)} and a dim argument of length "
-                           f"{len(dims)}.")
+        raise RuntimeError(
+            f"torch.gradient expected spacing to be unspecified, a scalar or a list of length {len(dims)}, but got a list "
+            f"of length {len(found)}"
+            if not isinstance(spacing, Tensor)
+            else f"torch.gradient expected spacing to be unspecified, a scalar, or it's spacing and dim arguments to have "
+            f"the same length, but got a spacing argument of length {len(found)} and a dim argument of length "
+            f"{len(dims)}."
+        )
     return found
 
 
@@ -54,11 +57,16 @@ def _along(y, axis, spacing, edge_order):
             right = (part(n - 1, 1) - part(n - 2, 1)) / last
         else:
             second, earlier = steps.narrow(0, 1, 1).reshape(shape), steps.narrow(0, n - 3, 1).reshape(shape)
-            left = (part(0, 1) * (-(first * 2 + second) / (first * (first + second)))
-                    + part(1, 1) * ((first + second) / (first * second)) + part(2, 1) * (-first / (second * (first + second))))
-            right = (part(n - 3, 1) * (last / (earlier * (earlier + last)))
-                     + part(n - 2, 1) * (-(last + earlier) / (earlier * last))
-                     + part(n - 1, 1) * ((last * 2 + earlier) / (last * (earlier + last))))
+            left = (
+                part(0, 1) * (-(first * 2 + second) / (first * (first + second)))
+                + part(1, 1) * ((first + second) / (first * second))
+                + part(2, 1) * (-first / (second * (first + second)))
+            )
+            right = (
+                part(n - 3, 1) * (last / (earlier * (earlier + last)))
+                + part(n - 2, 1) * (-(last + earlier) / (earlier * last))
+                + part(n - 1, 1) * ((last * 2 + earlier) / (last * (earlier + last)))
+            )
     else:
         middle = (part(2, n - 2) - part(0, n - 2)) / (spacing * 2)
         if edge_order == 1:

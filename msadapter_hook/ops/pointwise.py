@@ -56,11 +56,15 @@ def sub(self, other, alpha=1):
     for x in (self, other):
         if isinstance(x, bool) or isinstance(x, Value) and x.dtype.kind == "b":
             if all(isinstance(y, bool) or isinstance(y, Value) and y.dtype.kind == "b" for y in (self, other)):
-                raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-                                   "`logical_xor()` operator instead.")
+                raise RuntimeError(
+                    "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                    "`logical_xor()` operator instead."
+                )
             if isinstance(x, Value):
-                raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
-                                   "invert a mask, use the `~` or `logical_not()` operator instead.")
+                raise RuntimeError(
+                    "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
+                    "invert a mask, use the `~` or `logical_not()` operator instead."
+                )
     a, b = align(self, other)
     return prims.sub(a, _scaled(b, alpha, (self, other)))
 
@@ -71,8 +75,12 @@ def mul(self, other):
     return prims.mul(*align(self, other))
 
 
-@operator("div.Tensor(Operand self, Operand other, *, str? rounding_mode=None) -> Tensor", forms=ALL,
-          saves="self:other other", aliases=("divide",))
+@operator(
+    "div.Tensor(Operand self, Operand other, *, str? rounding_mode=None) -> Tensor",
+    forms=ALL,
+    saves="self:other other",
+    aliases=("divide",),
+)
 def div(self, other, rounding_mode=None):
     """Quotient; integers give floating point unless a rounding mode is given. Source: PyTorch, torch.div."""
     if rounding_mode is None:
@@ -119,8 +127,11 @@ def _floor_quotient(a, b):
 
 
 _floor_quotient_primitive = prims.host_call(
-    "floor_quotient", _floor_quotient, vjp=[lambda g, out, a, b: prims.zeros_like(a), lambda g, out, a, b: prims.zeros_like(b)],
-    uses_output=False)
+    "floor_quotient",
+    _floor_quotient,
+    vjp=[lambda g, out, a, b: prims.zeros_like(a), lambda g, out, a, b: prims.zeros_like(b)],
+    uses_output=False,
+)
 
 
 def floor_quotient(a, b):
@@ -178,8 +189,10 @@ def pow(self, exponent):
 def neg(self):
     """Negation. Source: PyTorch, torch.neg."""
     if self.dtype.kind == "b":
-        raise RuntimeError("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, "
-                           "use the `~` or `logical_not()` operator instead.")
+        raise RuntimeError(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, "
+            "use the `~` or `logical_not()` operator instead."
+        )
     return prims.neg(self)
 
 
@@ -199,14 +212,32 @@ def _floating_unary(name, saves="self", aliases=(), forms=ALL, namespace=""):
 
 
 for _name, _saves, _aliases in [
-    ("exp", "result", ()), ("exp2", "result", ("special.exp2",)), ("expm1", "result", ("special.expm1",)), ("log", "self", ()),
-    ("log2", "self", ()), ("log10", "self", ()), ("log1p", "self", ("special.log1p",)), ("sqrt", "result", ()),
-    ("rsqrt", "result", ()), ("reciprocal", "result", ()), ("sin", "self", ()), ("cos", "self", ()), ("tan", "result", ()),
-    ("asin", "self", ("arcsin",)), ("acos", "self", ("arccos",)), ("atan", "self", ("arctan",)), ("sinh", "self", ()),
-    ("cosh", "self", ()), ("tanh", "result", ("nn.functional.tanh",)), ("asinh", "self", ("arcsinh",)),
-    ("acosh", "self", ("arccosh",)), ("atanh", "self", ("arctanh",)),
-    ("sigmoid", "result", ("special.expit", "nn.functional.sigmoid")), ("erf", "self", ("special.erf",)),
-    ("erfc", "self", ("special.erfc",)), ("erfinv", "result", ("special.erfinv",)),
+    ("exp", "result", ()),
+    ("exp2", "result", ("special.exp2",)),
+    ("expm1", "result", ("special.expm1",)),
+    ("log", "self", ()),
+    ("log2", "self", ()),
+    ("log10", "self", ()),
+    ("log1p", "self", ("special.log1p",)),
+    ("sqrt", "result", ()),
+    ("rsqrt", "result", ()),
+    ("reciprocal", "result", ()),
+    ("sin", "self", ()),
+    ("cos", "self", ()),
+    ("tan", "result", ()),
+    ("asin", "self", ("arcsin",)),
+    ("acos", "self", ("arccos",)),
+    ("atan", "self", ("arctan",)),
+    ("sinh", "self", ()),
+    ("cosh", "self", ()),
+    ("tanh", "result", ("nn.functional.tanh",)),
+    ("asinh", "self", ("arcsinh",)),
+    ("acosh", "self", ("arccosh",)),
+    ("atanh", "self", ("arctanh",)),
+    ("sigmoid", "result", ("special.expit", "nn.functional.sigmoid")),
+    ("erf", "self", ("special.erf",)),
+    ("erfc", "self", ("special.erfc",)),
+    ("erfinv", "result", ("special.erfinv",)),
 ]:
     _floating_unary(_name, _saves, _aliases)
 
@@ -252,7 +283,8 @@ def _round_decimals(a, *, decimals):
 
 
 _round_decimals_primitive = prims.host_call(
-    "round_decimals", _round_decimals, vjp=[lambda g, out, a, *, decimals: prims.zeros_like(a)], uses_output=False)
+    "round_decimals", _round_decimals, vjp=[lambda g, out, a, *, decimals: prims.zeros_like(a)], uses_output=False
+)
 
 
 @operator("round(Tensor self, *, int decimals=0) -> Tensor", forms=ALL, aliases=("special.round",))
@@ -277,8 +309,9 @@ def frac(self):
 def sign(self):
     """-1, 0 or 1. Source: PyTorch, torch.sign."""
     if is_complex(self):
-        raise NotImplementedError("Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn "
-                                  "instead.")
+        raise NotImplementedError(
+            "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."
+        )
     return prims.sgn(self) if self.dtype.kind != "b" else prims.cast(self, dtype=self.dtype)
 
 
@@ -329,8 +362,11 @@ def _nan_to_num(a, *, nan, posinf, neginf):
 
 
 _nan_to_num_primitive = prims.host_call(
-    "nan_to_num", _nan_to_num,
-    vjp=[lambda g, out, a, **limits: prims.where(prims.isfinite(a), g, prims.zeros_like(g))], uses_output=False)
+    "nan_to_num",
+    _nan_to_num,
+    vjp=[lambda g, out, a, **limits: prims.where(prims.isfinite(a), g, prims.zeros_like(g))],
+    uses_output=False,
+)
 
 
 @operator("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", forms=ALL, saves="self")
@@ -367,8 +403,11 @@ def where(condition, self, other):
     """`self` where `condition` holds, `other` elsewhere. Source: PyTorch, torch.where."""
     if condition.dtype.kind != "b":
         if condition.dtype != np.uint8:
-            raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype "
-                               f"{dtype_of(condition)}".replace("torch.", ""))
+            raise RuntimeError(
+                f"where expected condition to be a boolean tensor, but got a tensor with dtype {dtype_of(condition)}".replace(
+                    "torch.", ""
+                )
+            )
         condition = prims.cast(condition, dtype=np.dtype(bool))
     a, b = align(self, other)
     broadcast_shapes(condition.shape, broadcast_shapes(a.shape, b.shape))

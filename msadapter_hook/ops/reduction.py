@@ -46,8 +46,11 @@ def _of_sum(self, dtype):
 
 
 @operator("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", grad_name="SumBackward0")
-@operator("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-          forms=ALL, grad_name="SumBackward1")
+@operator(
+    "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    forms=ALL,
+    grad_name="SumBackward1",
+)
 def sum(self, dim=None, keepdim=False, dtype=None):
     """Sum; integers are summed as int64. Source: PyTorch, torch.sum."""
     if isinstance(dim, dtypes.dtype):
@@ -57,8 +60,11 @@ def sum(self, dim=None, keepdim=False, dtype=None):
 
 
 @operator("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", grad_name="MeanBackward0")
-@operator("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-          forms=ALL, grad_name="MeanBackward1")
+@operator(
+    "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    forms=ALL,
+    grad_name="MeanBackward1",
+)
 def mean(self, dim=None, keepdim=False, dtype=None):
     """Mean of floating point or complex elements. Source: PyTorch, torch.mean."""
     if isinstance(dim, dtypes.dtype):
@@ -66,8 +72,10 @@ def mean(self, dim=None, keepdim=False, dtype=None):
     given = "Input" if dtype is None else "Optional"
     asked = dtype or dtype_of(self)
     if not (asked.is_floating_point or asked.is_complex):
-        raise RuntimeError(f"mean(): could not infer output dtype. {given} dtype must be either a floating point or complex dtype. "
-                           f"Got: {asked.scalar_name}")
+        raise RuntimeError(
+            f"mean(): could not infer output dtype. {given} dtype must be either a floating point or complex dtype. "
+            f"Got: {asked.scalar_name}"
+        )
     self = to(self, asked)
     return prims.mean(self, axes=axes_of(self, dim), keepdims=keepdim)
 
@@ -86,8 +94,9 @@ def nansum(self, dim=None, keepdim=False, dtype=None):
 def nanmean(self, dim=None, keepdim=False, dtype=None):
     """Mean of what is not NaN. Source: PyTorch, torch.nanmean."""
     if is_integral(self):
-        raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but got "
-                           f"{dtype_of(self).scalar_name}")
+        raise RuntimeError(
+            f"nanmean(): expected input to have floating point or complex dtype but got {dtype_of(self).scalar_name}"
+        )
     missing = prims.isnan(self)
     total = sum(prims.where(missing, constant(0, self.dtype), self), dim, keepdim, dtype)
     count = sum(prims.logical_not(missing), dim, keepdim)
@@ -95,8 +104,12 @@ def nanmean(self, dim=None, keepdim=False, dtype=None):
 
 
 @operator("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", saves="self result", grad_name="ProdBackward0")
-@operator("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", forms=ALL,
-          saves="self result", grad_name="ProdBackward1")
+@operator(
+    "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    forms=ALL,
+    saves="self result",
+    grad_name="ProdBackward1",
+)
 def prod(self, dim=None, keepdim=False, dtype=None):
     """Product; integers are multiplied as int64. Source: PyTorch, torch.prod."""
     if isinstance(dim, dtypes.dtype):
@@ -143,8 +156,10 @@ def count_nonzero(self, dim=None):
 def _whole_extreme(name, primitive):
     def body(self):
         if not self.size:
-            raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
-                               "with the 'dim' argument.")
+            raise RuntimeError(
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+                "with the 'dim' argument."
+            )
         if is_complex(self):
             raise not_implemented(f"{name}_all", self)
         return primitive(self, axes=tuple(range(self.ndim)), keepdims=False)
@@ -174,7 +189,7 @@ def pick(self, index, axis, keepdim):
     elif keepdim:
         return values, value_of(index)
     else:
-        shape = values.shape[:axis] + values.shape[axis + 1:] if values.shape[axis] == 1 else values.shape
+        shape = values.shape[:axis] + values.shape[axis + 1 :] if values.shape[axis] == 1 else values.shape
     return prims.reshape(values, shape=shape), value_of(index.reshape(shape))
 
 
@@ -193,7 +208,8 @@ def _along_dim(name, argument):
 
 def _declare_extreme(name, primitive, argument, binary):
     operator(f"{name}(Tensor self) -> Tensor", forms=ALL, saves="self result", grad_name=f"{name.capitalize()}Backward1")(
-        _whole_extreme(name, primitive))
+        _whole_extreme(name, primitive)
+    )
 
     def of_two(self, other):
         """The larger or smaller of two elements. Source: PyTorch, torch.maximum and torch.minimum."""
@@ -202,10 +218,17 @@ def _declare_extreme(name, primitive, argument, binary):
             raise RuntimeError(f"{binary} not implemented for complex tensors.")
         return getattr(prims, binary)(a, b)
 
-    operator(f"{name}.other(Tensor self, Tensor other) -> Tensor", forms=ALL, saves="self other",
-             grad_name=f"{binary.capitalize()}Backward0")(of_two)
-    operator(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", forms=ALL,
-             grad_name=f"{name.capitalize()}Backward0")(_along_dim(name, argument))
+    operator(
+        f"{name}.other(Tensor self, Tensor other) -> Tensor",
+        forms=ALL,
+        saves="self other",
+        grad_name=f"{binary.capitalize()}Backward0",
+    )(of_two)
+    operator(
+        f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        forms=ALL,
+        grad_name=f"{name.capitalize()}Backward0",
+    )(_along_dim(name, argument))
 
 
 _declare_extreme("max", prims.amax, np.argmax, "maximum")
@@ -242,8 +265,10 @@ def _declare_over_dims(name, primitive, kernel):
         axes = axes_of(self, dim)
         if not self.size:
             if dim in ((), None):
-                raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
-                                   "dim with the 'dim' argument.")
+                raise RuntimeError(
+                    f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
+                    "dim with the 'dim' argument."
+                )
             for axis in axes:
                 require_length(name, self, axis)
         if is_complex(self):
@@ -276,8 +301,12 @@ def aminmax(self, dim=None, keepdim=False):
 
 
 # ------------------------------------------------------------------------------------------------ logarithm of the sum
-@operator("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", forms=ALL, saves="self result",
-          aliases=("special.logsumexp",))
+@operator(
+    "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    forms=ALL,
+    saves="self result",
+    aliases=("special.logsumexp",),
+)
 def logsumexp(self, dim, keepdim=False):
     """log(sum(exp(x))) over dimensions. Source: PyTorch, torch.logsumexp."""
     self = floating(self)
@@ -316,10 +345,13 @@ def vector_norm(value, p, dim, keepdim):
     axes = axes_of(value, dim)
     if not value.size and (p < 0 or p == math.inf):
         if dim is None or not [i for i in axes if value.shape[i]] or any(value.shape[i] == 0 for i in axes):
-            raise RuntimeError(f"linalg.vector_norm cannot compute the {_number(p)} norm on an empty tensor because the operation does "
-                               "not have an identity" if dim is None else
-                               f"linalg.vector_norm cannot compute the {_number(p)} norm on the dimension {axes[0]} because this "
-                               "dimension is empty and the operation does not have an identity")
+            raise RuntimeError(
+                f"linalg.vector_norm cannot compute the {_number(p)} norm on an empty tensor because the operation does "
+                "not have an identity"
+                if dim is None
+                else f"linalg.vector_norm cannot compute the {_number(p)} norm on the dimension {axes[0]} because this "
+                "dimension is empty and the operation does not have an identity"
+            )
     return prims.vector_norm(value, p=float(p), axes=axes, keepdims=keepdim)
 
 
@@ -327,12 +359,18 @@ def _number(p):
     return int(p) if math.isfinite(p) and float(p).is_integer() else p
 
 
-@operator("_vector_norm(Tensor self, Scalar p, int[1]? dim=None, bool keepdim=False) -> Tensor", forms="function",
-          namespace="_norms", saves="self result", grad_name="LinalgVectorNormBackward0")
+@operator(
+    "_vector_norm(Tensor self, Scalar p, int[1]? dim=None, bool keepdim=False) -> Tensor",
+    forms="function",
+    namespace="_norms",
+    saves="self result",
+    grad_name="LinalgVectorNormBackward0",
+)
 def _norm_kernel(self, p, dim=None, keepdim=False):
     if is_integral(self):
-        raise RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
-                           f"{dtype_of(self).scalar_name}")
+        raise RuntimeError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtype_of(self).scalar_name}"
+        )
     return vector_norm(self, p, dim, keepdim)
 
 
@@ -380,8 +418,9 @@ def dist(self, other, p=2):
     """The p-norm of the difference. Source: PyTorch, torch.dist."""
     difference = self - other
     if not (difference._dtype.is_floating_point or difference._dtype.is_complex):
-        raise RuntimeError("norm(): input dtype should be either floating point or complex. Got "
-                           f"{difference._dtype.scalar_name} instead.")
+        raise RuntimeError(
+            f"norm(): input dtype should be either floating point or complex. Got {difference._dtype.scalar_name} instead."
+        )
     return call("_norms._vector_norm", difference, p)
 
 
@@ -399,5 +438,3 @@ def renorm(self, p, dim, maxnorm):
     limit = constant(maxnorm, norms.dtype)
     factor = prims.where(norms > limit, limit / (norms + 1e-7), constant(1, norms.dtype))
     return self * (prims.cast(factor, dtype=self.dtype) if is_complex(self) else factor)
-
-

@@ -35,9 +35,10 @@ def cumsum(self, dim, dtype=None):
 
 
 def _window(value, axis, start, stop):
-    lead, tail = value.shape[:axis], value.shape[axis + 1:]
-    return prims.strided_slice(value, start=(0,) * axis + (start,) + (0,) * len(tail), stop=lead + (stop,) + tail,
-                               step=(1,) * value.ndim)
+    lead, tail = value.shape[:axis], value.shape[axis + 1 :]
+    return prims.strided_slice(
+        value, start=(0,) * axis + (start,) + (0,) * len(tail), stop=lead + (stop,) + tail, step=(1,) * value.ndim
+    )
 
 
 def _reversed_cumsum(value, axis):
@@ -162,8 +163,9 @@ _declare_running("cummin", np.minimum, np.less_equal)
 
 
 # ------------------------------------------------------------------------------------------------ differences and integrals
-@composite("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
-           forms="function method out")
+@composite(
+    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor", forms="function method out"
+)
 def diff(self, n=1, dim=-1, prepend=None, append=None):
     """n-th differences of neighbours. Source: PyTorch, torch.diff."""
     if not self.dim():
@@ -211,7 +213,7 @@ def _areas(y, x, dx, axis):
 
 def _zeros(y, axis, keep):
     size = list(y._size)
-    size[axis:axis + 1] = [0] if keep else []
+    size[axis : axis + 1] = [0] if keep else []
     return y.new_zeros(size) if y._dtype.is_floating_point or y._dtype.is_complex else call("zeros", size)
 
 

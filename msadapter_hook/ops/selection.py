@@ -14,7 +14,7 @@ def ranks(row) -> list:
     return np.unique(row, return_inverse=True)[1].reshape(-1).tolist()
 
 
-# ------------------------------------------------------------------------------------------------ quick select with a median of three
+# ------------------------------------------------------------------------------------------------ quick select
 def quick_select(key, k):
     """The position of the k-th smallest, by Hoare's selection (Numerical Recipes' form)."""
     at = list(range(len(key)))

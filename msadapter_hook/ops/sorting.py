@@ -61,7 +61,9 @@ def _sorted(self, dim, descending):
 
 
 @operator("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", forms=ALL)
-@operator("sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", forms=ALL)
+@operator(
+    "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", forms=ALL
+)
 def sort(self, *arguments):
     """Sorted along a dimension, with the positions taken (int64); equal elements keep their order. Source: PyTorch, torch.sort."""
     return _sorted(self, *arguments[-2:])
@@ -91,8 +93,17 @@ def topk(self, k, dim=-1, largest=True, sorted=True):
     array = at_least_1d(self).numpy
     positions = order(array, axis, largest)
     index = np.take(positions, np.arange(k), axis)
-    index = _resolved(array, axis, index, np.take(positions, np.arange(min(k + 1, array.shape[axis])), axis),
-                      lambda row: selection.top(row, k, largest, sorted)) if k else index
+    index = (
+        _resolved(
+            array,
+            axis,
+            index,
+            np.take(positions, np.arange(min(k + 1, array.shape[axis])), axis),
+            lambda row: selection.top(row, k, largest, sorted),
+        )
+        if k
+        else index
+    )
     return pick(self, index, axis, True) if self.ndim else _zero_dim(self, k)
 
 
@@ -113,8 +124,9 @@ def kthvalue(self, k, dim=-1, keepdim=False):
         raise not_implemented("kthvalue_cpu", self)
     array = at_least_1d(self).numpy
     positions = order(array, axis)
-    index = _resolved(array, axis, np.take(positions, [k - 1], axis), _around(positions, axis, k - 1),
-                      lambda row: [selection.kth(row, k - 1)])
+    index = _resolved(
+        array, axis, np.take(positions, [k - 1], axis), _around(positions, axis, k - 1), lambda row: [selection.kth(row, k - 1)]
+    )
     return pick(self, index, axis, keepdim)
 
 
@@ -180,7 +192,7 @@ _declare_median("nanmedian", True)
 
 @operator("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", forms=ALL)
 def mode(self, dim=-1, keepdim=False):
-    """The most frequent element along a dimension, the smallest among several, and its last position. Source: PyTorch, torch.mode."""
+    """The most frequent element along a dimension (the smallest of several) and its last position. Source: PyTorch, torch.mode."""
     axis = axis_of(self, dim)
     require_length("mode", self, axis)
     if is_complex(self):
@@ -202,8 +214,11 @@ def _search(boundaries, values, right):
     boundaries, values = _comparable(boundaries), _comparable(values)
     if boundaries.ndim == 1:
         return np.searchsorted(boundaries, values, side)
-    rows = boundaries.reshape(-1, boundaries.shape[-1]) if boundaries.size else boundaries.reshape(
-        int(np.prod(boundaries.shape[:-1])), boundaries.shape[-1])
+    rows = (
+        boundaries.reshape(-1, boundaries.shape[-1])
+        if boundaries.size
+        else boundaries.reshape(int(np.prod(boundaries.shape[:-1])), boundaries.shape[-1])
+    )
     if not values.size:
         return np.zeros(values.shape, np.int64)
     sought = values.reshape(len(rows), -1)
@@ -223,8 +238,11 @@ def _side(side, right):
     return right or side == "right"
 
 
-@operator("searchsorted.Tensor(Tensor sorted_sequence, Operand self, *, bool out_int32=False, bool right=False, str? side=None, "
-          "Tensor? sorter=None) -> Tensor", forms="function out")
+@operator(
+    "searchsorted.Tensor(Tensor sorted_sequence, Operand self, *, bool out_int32=False, bool right=False, str? side=None, "
+    "Tensor? sorter=None) -> Tensor",
+    forms="function out",
+)
 def searchsorted(sorted_sequence, self, out_int32=False, right=False, side=None, sorter=None):
     """Where to insert into sorted rows; int64, or int32 when asked. Source: PyTorch, torch.searchsorted."""
     right = _side(side, right)
@@ -233,29 +251,37 @@ def searchsorted(sorted_sequence, self, out_int32=False, right=False, side=None,
         raise RuntimeError("torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension")
     if sorted_sequence.ndim != 1:
         if not isinstance(self, Value) or not self.ndim:
-            raise RuntimeError("torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we "
-                               f"got boundaries tensor dim({sorted_sequence.ndim}) and input value's dim(0) numel(1)")
+            raise RuntimeError(
+                "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we "
+                f"got boundaries tensor dim({sorted_sequence.ndim}) and input value's dim(0) numel(1)"
+            )
         if sorted_sequence.shape[:-1] != self.shape[:-1]:
             raise RuntimeError(
-                "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and "
+                "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor "
+                "and "
                 f"input value tensor must match, but we got boundaries tensor {list(sorted_sequence.shape)} and input value tensor "
-                f"{list(self.shape)}")
+                f"{list(self.shape)}"
+            )
     rows = sorted_sequence.numpy
     if sorter is not None:
         if sorter.shape != sorted_sequence.shape:
-            raise RuntimeError("torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
-                               f"{list(sorted_sequence.shape)}and got sorter tensor {list(sorter.shape)}")
+            raise RuntimeError(
+                "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
+                f"{list(sorted_sequence.shape)}and got sorter tensor {list(sorter.shape)}"
+            )
         if sorter.dtype != np.int64:
-            raise RuntimeError("torch.searchsorted(): sorter must be a tensor of long dtype but got dtype "
-                               f"{dtype_of(sorter).scalar_name}")
+            raise RuntimeError(
+                f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {dtype_of(sorter).scalar_name}"
+            )
         if sorter.size and (sorter.numpy.min() < 0 or sorter.numpy.max() >= rows.shape[-1]):
             raise RuntimeError("torch.searchsorted(): sorter index out of range")
         rows = np.take_along_axis(rows, sorter.numpy, -1)
     return _positions(_search(rows, array, right), out_int32)
 
 
-@operator("bucketize.Tensor(Operand self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
-          forms="function out")
+@operator(
+    "bucketize.Tensor(Operand self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", forms="function out"
+)
 def bucketize(self, boundaries, out_int32=False, right=False):
     """The bucket between sorted boundaries that an element falls into. Source: PyTorch, torch.bucketize."""
     if boundaries.ndim != 1:
@@ -307,12 +333,17 @@ def _consecutive(array, axis):
 
 
 def _three(found, inverse, counts):
-    return tuple([value_of(np.ascontiguousarray(a if i == 0 else np.asarray(a, np.int64)))
-                  for i, a in enumerate((found, inverse, counts))])
+    return tuple(
+        [value_of(np.ascontiguousarray(a if i == 0 else np.asarray(a, np.int64))) for i, a in enumerate((found, inverse, counts))]
+    )
 
 
-@operator("_distinct(Tensor self, int? dim, bool consecutive) -> (Tensor, Tensor, Tensor)", forms="function", namespace="_sorting",
-          grad_name="Unique2Backward0")
+@operator(
+    "_distinct(Tensor self, int? dim, bool consecutive) -> (Tensor, Tensor, Tensor)",
+    forms="function",
+    namespace="_sorting",
+    grad_name="Unique2Backward0",
+)
 def distinct(self, dim, consecutive):
     _refuse_complex(self)
     if dim is None:
@@ -331,17 +362,19 @@ def _chosen(triple, inverse, counts):
     return found if len(found) > 1 else found[0]
 
 
-@composite("unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Tensor",
-           forms="function method")
+@composite(
+    "unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Tensor",
+    forms="function method",
+)
 def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """Distinct elements (or slices) in order; also their places and counts where asked. Source: PyTorch, torch.unique."""
     return _chosen(call("_sorting._distinct", self, dim, False), return_inverse, return_counts)
 
 
-@composite("unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Tensor",
-           forms="function method")
+@composite(
+    "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Tensor",
+    forms="function method",
+)
 def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None):
     """As `unique`, of neighbours only. Source: PyTorch, torch.unique_consecutive."""
     return _chosen(call("_sorting._distinct", self, dim, True), return_inverse, return_counts)
-
-

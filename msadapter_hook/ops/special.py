@@ -94,12 +94,19 @@ def _polygamma(a, *, n):
 
 
 _polygamma_kernel = prims.host_call(
-    "polygamma", _rounded(_polygamma), vjp=[lambda g, out, a, *, n: g * _polygamma_kernel(a, n=n + 1)], uses_output=False)
+    "polygamma", _rounded(_polygamma), vjp=[lambda g, out, a, *, n: g * _polygamma_kernel(a, n=n + 1)], uses_output=False
+)
 _lgamma_kernel = _kernel("lgamma", _lgamma, lambda out, a: _polygamma_kernel(a, n=0))
 
 _declare("lgamma", _lgamma_kernel, namespace="", forms=ALL, aliases=("special.gammaln",), kernel="lgamma_vml_cpu")
-_declare("digamma", lambda a: _polygamma_kernel(a, n=0), namespace="", forms=ALL, aliases=("special.digamma", "special.psi"),
-         kernel="digamma")
+_declare(
+    "digamma",
+    lambda a: _polygamma_kernel(a, n=0),
+    namespace="",
+    forms=ALL,
+    aliases=("special.digamma", "special.psi"),
+    kernel="digamma",
+)
 
 
 def polygamma(n, self):
@@ -113,8 +120,13 @@ def polygamma(n, self):
 
 
 operator("polygamma(int n, Tensor self) -> Tensor", forms="function out", saves="self", aliases=("special.polygamma",))(polygamma)
-operator("polygamma.method(Tensor self, int n) -> Tensor", forms="method inplace", saves="self", namespace="_methods",
-         grad_name="PolygammaBackward0")(lambda self, n: polygamma(n, self))
+operator(
+    "polygamma.method(Tensor self, int n) -> Tensor",
+    forms="method inplace",
+    saves="self",
+    namespace="_methods",
+    grad_name="PolygammaBackward0",
+)(lambda self, n: polygamma(n, self))
 
 
 @operator("mvlgamma(Tensor self, int p) -> Tensor", forms=ALL, saves="self", aliases=("special.multigammaln",))
@@ -139,8 +151,11 @@ def _of_gamma_density(g, out, a, x):
 
 _igamma = prims.host_call("igamma", _rounded(sp.gammainc), vjp=[_refused("igamma: input"), _of_gamma_density], uses_output=False)
 _igammac = prims.host_call(
-    "igammac", _rounded(sp.gammaincc),
-    vjp=[_refused("igammac: input"), lambda g, out, a, x: prims.neg(_of_gamma_density(g, out, a, x))], uses_output=False)
+    "igammac",
+    _rounded(sp.gammaincc),
+    vjp=[_refused("igammac: input"), lambda g, out, a, x: prims.neg(_of_gamma_density(g, out, a, x))],
+    uses_output=False,
+)
 
 
 def _declare_incomplete(name, primitive, public):
@@ -164,22 +179,27 @@ _declare_incomplete("igammac", _igammac, "gammaincc")
 def _declare_two(name, primitive):
     def body(self, other):
         if not isinstance(self, Value) and not isinstance(other, Value):
-            raise TypeError(f"special_{name}() received an invalid combination of arguments - got "
-                            f"({type(self).__name__}, {type(other).__name__}), but expected a Tensor among them")
+            raise TypeError(
+                f"special_{name}() received an invalid combination of arguments - got "
+                f"({type(self).__name__}, {type(other).__name__}), but expected a Tensor among them"
+            )
         a, b = align_floating(self, other)
         if is_complex(a):
             raise not_implemented(f"{name}_cpu", a)
         return primitive(a, b)
 
     body.__doc__ = f"Elementwise {name}. Source: PyTorch, torch.special.{name}."
-    operator(f"{name}.Tensor(Operand self, Operand other) -> Tensor", namespace="special", forms="function out",
-             saves="self other")(body)
+    operator(
+        f"{name}.Tensor(Operand self, Operand other) -> Tensor", namespace="special", forms="function out", saves="self other"
+    )(body)
 
 
 _zeta = prims.host_call(
-    "zeta", _rounded(sp.zeta),
+    "zeta",
+    _rounded(sp.zeta),
     vjp=[_refused("zeta"), lambda g, out, s, q: prims.sum_to(g * prims.neg(s) * _zeta(s + 1, q), shape=q.shape)],
-    uses_output=False)
+    uses_output=False,
+)
 
 
 def _xlog1py_first(g, out, a, b):
@@ -189,20 +209,23 @@ def _xlog1py_first(g, out, a, b):
 
 
 _xlog1py = prims.host_call(
-    "xlog1py", _rounded(lambda a, b: np.where(np.isnan(b), b, sp.xlog1py(a, b))),
-    vjp=[_xlog1py_first, lambda g, out, a, b: prims.sum_to(g * (a / (b + 1)), shape=b.shape)], uses_output=False)
+    "xlog1py",
+    _rounded(lambda a, b: np.where(np.isnan(b), b, sp.xlog1py(a, b))),
+    vjp=[_xlog1py_first, lambda g, out, a, b: prims.sum_to(g * (a / (b + 1)), shape=b.shape)],
+    uses_output=False,
+)
 _declare_two("zeta", _zeta)
 _declare_two("xlog1py", _xlog1py)
 
 
-# ------------------------------------------------------------------------------------------------ errors and the normal distribution
+# ------------------------------------------------------------------------------------------------ normal distribution
 _erfcx = _kernel("erfcx", sp.erfcx, lambda out, a: a * out * 2 - 2 / math.sqrt(math.pi), uses_output=True)
 _declare("erfcx", _erfcx)
 _declare("ndtr", _kernel("ndtr", sp.ndtr, lambda out, a: prims.exp(a * a * -0.5) * (1 / _ROOT_TWO_PI)))
-_declare("ndtri", _kernel("ndtri", sp.ndtri, lambda out, a: prims.exp(out * out * 0.5) * _ROOT_TWO_PI, uses_output=True),
-         saves="result")
-_declare("log_ndtr", _kernel("log_ndtr", sp.log_ndtr,
-                             lambda out, a: math.sqrt(2 / math.pi) / _erfcx(a * (-1 / math.sqrt(2)))))
+_declare(
+    "ndtri", _kernel("ndtri", sp.ndtri, lambda out, a: prims.exp(out * out * 0.5) * _ROOT_TWO_PI, uses_output=True), saves="result"
+)
+_declare("log_ndtr", _kernel("log_ndtr", sp.log_ndtr, lambda out, a: math.sqrt(2 / math.pi) / _erfcx(a * (-1 / math.sqrt(2)))))
 
 
 def _entr(a):
@@ -216,8 +239,9 @@ _declare("entr", _kernel("entr", _entr, lambda out, a: prims.neg(prims.log(a) + 
 _i0 = _kernel("i0", sp.i0, lambda out, a: _i1(a))
 _i1 = _kernel("i1", sp.i1, lambda out, a: _at_zero(_i0(a) - out / _nonzero(a), a, 0.5), uses_output=True)
 _i0e = _kernel("i0e", sp.i0e, lambda out, a: _i1e(a) - prims.sgn(a) * out, uses_output=True)
-_i1e = _kernel("i1e", sp.i1e, lambda out, a: _at_zero(_i0e(a) - out * (prims.sgn(a) + prims.reciprocal(_nonzero(a))), a, 0.5),
-               uses_output=True)
+_i1e = _kernel(
+    "i1e", sp.i1e, lambda out, a: _at_zero(_i0e(a) - out * (prims.sgn(a) + prims.reciprocal(_nonzero(a))), a, 0.5), uses_output=True
+)
 _declare("i0", _i0, namespace="", forms=ALL, aliases=("special.i0",), kernel="i0_cpu")
 _declare("i1", _i1)
 _declare("i0e", _i0e)
@@ -233,9 +257,18 @@ def _spherical_j0(a):
 
 
 for _name, _function in {
-    "bessel_j0": sp.j0, "bessel_j1": sp.j1, "bessel_y0": sp.y0, "bessel_y1": sp.y1, "modified_bessel_i0": sp.i0,
-    "modified_bessel_i1": sp.i1, "modified_bessel_k0": sp.k0, "modified_bessel_k1": sp.k1, "scaled_modified_bessel_k0": sp.k0e,
-    "scaled_modified_bessel_k1": sp.k1e, "airy_ai": lambda a: sp.airy(a)[0], "spherical_bessel_j0": _spherical_j0,
+    "bessel_j0": sp.j0,
+    "bessel_j1": sp.j1,
+    "bessel_y0": sp.y0,
+    "bessel_y1": sp.y1,
+    "modified_bessel_i0": sp.i0,
+    "modified_bessel_i1": sp.i1,
+    "modified_bessel_k0": sp.k0,
+    "modified_bessel_k1": sp.k1,
+    "scaled_modified_bessel_k0": sp.k0e,
+    "scaled_modified_bessel_k1": sp.k1e,
+    "airy_ai": lambda a: sp.airy(a)[0],
+    "spherical_bessel_j0": _spherical_j0,
 }.items():
     _declare(_name, _kernel(f"special_{_name}", _function))
 
@@ -269,12 +302,14 @@ def _shifted(first):
 _FIRST = {"t": lambda x: x, "u": lambda x: 2 * x, "v": lambda x: 2 * x - 1, "w": lambda x: 2 * x + 1}
 _POLYNOMIALS = {f"chebyshev_polynomial_{kind}": _recurrence(first, _chebyshev) for kind, first in _FIRST.items()}
 _POLYNOMIALS.update({f"shifted_chebyshev_polynomial_{kind}": _shifted(first) for kind, first in _FIRST.items()})
-_POLYNOMIALS.update({
-    "hermite_polynomial_h": _recurrence(lambda x: 2 * x, lambda x, k, q, p: 2 * x * q - 2 * k * p),
-    "hermite_polynomial_he": _recurrence(lambda x: x, lambda x, k, q, p: x * q - k * p),
-    "laguerre_polynomial_l": _recurrence(lambda x: 1 - x, lambda x, k, q, p: ((2 * k + 1 - x) * q - k * p) / (k + 1)),
-    "legendre_polynomial_p": _recurrence(lambda x: x, lambda x, k, q, p: ((2 * k + 1) * x * q - k * p) / (k + 1)),
-})
+_POLYNOMIALS.update(
+    {
+        "hermite_polynomial_h": _recurrence(lambda x: 2 * x, lambda x, k, q, p: 2 * x * q - 2 * k * p),
+        "hermite_polynomial_he": _recurrence(lambda x: x, lambda x, k, q, p: x * q - k * p),
+        "laguerre_polynomial_l": _recurrence(lambda x: 1 - x, lambda x, k, q, p: ((2 * k + 1 - x) * q - k * p) / (k + 1)),
+        "legendre_polynomial_p": _recurrence(lambda x: x, lambda x, k, q, p: ((2 * k + 1) * x * q - k * p) / (k + 1)),
+    }
+)
 
 
 def _declare_polynomial(name, evaluate):
@@ -282,8 +317,10 @@ def _declare_polynomial(name, evaluate):
 
     def body(x, n):
         if not isinstance(x, Value) and not isinstance(n, Value):
-            raise TypeError(f"special_{name}() received an invalid combination of arguments - got "
-                            f"({type(x).__name__}, {type(n).__name__}), but expected a Tensor among them")
+            raise TypeError(
+                f"special_{name}() received an invalid combination of arguments - got "
+                f"({type(x).__name__}, {type(n).__name__}), but expected a Tensor among them"
+            )
         a, b = align_floating(x, n)
         if is_complex(a):
             raise not_implemented(f"{name}_cpu", a)

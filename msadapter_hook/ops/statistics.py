@@ -25,8 +25,12 @@ def _variance(name, self, dim, correction, keepdim):
     correction = 1 if correction is None else correction
     count = math.prod(self.shape[i] for i in axes)
     if count - correction <= 0 and self.ndim >= 0:
-        warnings.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
-                      "numel divided by output numel).", UserWarning, stacklevel=5)
+        warnings.warn(
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
+            "numel divided by output numel).",
+            UserWarning,
+            stacklevel=5,
+        )
     if isinstance(correction, float) and correction.is_integer():
         correction = int(correction)
     return prims.var(self, axes=axes, keepdims=keepdim, correction=correction), axes
@@ -51,9 +55,14 @@ def _declare_variance(name, finish, returns):
     for body in (whole, along, corrected):
         body.__doc__ = f"{name.replace('_', ' and ')} of all elements or over dimensions. Source: PyTorch, torch.{name}."
     forms = ALL if returns == "Tensor" else "function"
-    options = {"forms": forms, "saves": saves if returns == "Tensor" else "self", "grad_name": f"{name.title().replace('_', '')}Backward0"}
-    operator(f"{name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> {returns}",
-             **options)(corrected)
+    options = {
+        "forms": forms,
+        "saves": saves if returns == "Tensor" else "self",
+        "grad_name": f"{name.title().replace('_', '')}Backward0",
+    }
+    operator(
+        f"{name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> {returns}", **options
+    )(corrected)
     operator(f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> {returns}", **options)(along)
     operator(f"{name}(Tensor self, bool unbiased=True) -> {returns}", **options)(whole)
 
@@ -91,8 +100,9 @@ def _check_quantile(name, self, q, interpolation):
     elif not 0 <= q <= 1:
         raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
     if interpolation not in _INTERPOLATIONS:
-        raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got "
-                           f"{interpolation}")
+        raise RuntimeError(
+            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
+        )
 
 
 def _quantile(name, self, q, dim, keepdim, interpolation, skip_nan):
@@ -104,8 +114,11 @@ def _quantile(name, self, q, dim, keepdim, interpolation, skip_nan):
     else:
         axis = axis_of(self.value, dim) if self.dim() else 0
         rows = self if self.dim() else self.reshape(1)
-        shape = tuple(1 if i == axis else n for i, n in enumerate(self._size)) if keepdim else \
-            tuple(n for i, n in enumerate(self._size) if i != axis)
+        shape = (
+            tuple(1 if i == axis else n for i, n in enumerate(self._size))
+            if keepdim
+            else tuple(n for i, n in enumerate(self._size) if i != axis)
+        )
     rows = rows.movedim(axis, -1).sort(-1)[0] if rows.dim() > 1 else rows.sort(-1)[0]
     lead = tuple(rows._size[:-1])
     flat_q = q.reshape(-1)
@@ -141,8 +154,9 @@ def _declare_quantile(name, skip_nan):
         return _quantile(name, self, q, dim, keepdim, interpolation, skip_nan)
 
     body.__doc__ = f"Quantiles of all elements or along a dimension. Source: PyTorch, torch.{name}."
-    composite(f'{name}(Tensor self, Operand q, int? dim=None, bool keepdim=False, *, str interpolation="linear") -> Tensor',
-              forms=ALL)(body)
+    composite(
+        f'{name}(Tensor self, Operand q, int? dim=None, bool keepdim=False, *, str interpolation="linear") -> Tensor', forms=ALL
+    )(body)
 
 
 _declare_quantile("quantile", False)
@@ -177,8 +191,11 @@ def _counted(array, edges, weight):
 def _evenly_counted(array, low, high, bins):
     flat = array.reshape(-1)
     flat = flat[(flat >= low) & (flat <= high)]
-    place = ((flat - low) * (bins / (high - low))).astype(np.int64) if flat.dtype == np.float64 else (
-        (flat - flat.dtype.type(low)) / flat.dtype.type(high - low) * bins).astype(np.int64)
+    place = (
+        ((flat - low) * (bins / (high - low))).astype(np.int64)
+        if flat.dtype == np.float64
+        else ((flat - flat.dtype.type(low)) / flat.dtype.type(high - low) * bins).astype(np.int64)
+    )
     place = np.minimum(place, bins - 1)
     edges = _edges(low, high, bins, flat.dtype)
     place = np.where(flat < edges[place], place - 1, place)  # rounding may have put it one bin off
@@ -205,9 +222,11 @@ def _histogram(self, bins, range, weight, density):
         raise not_implemented("histogram_cpu", self)
     array = self.numpy
     if weight is not None and weight.shape != self.shape:
-        raise RuntimeError("torch.histogramdd(): if weight tensor is provided it should have the same shape as the input tensor "
-                           f"excluding its innermost dimension, but got input with shape {list(self.shape)} and weight with shape "
-                           f"{list(weight.shape)}")
+        raise RuntimeError(
+            "torch.histogramdd(): if weight tensor is provided it should have the same shape as the input tensor "
+            f"excluding its innermost dimension, but got input with shape {list(self.shape)} and weight with shape "
+            f"{list(weight.shape)}"
+        )
     if isinstance(bins, Value):
         edges = bins.numpy
     else:
@@ -225,10 +244,16 @@ def _histogram(self, bins, range, weight, density):
     return value_of(hist.astype(array.dtype)), value_of(edges)
 
 
-@operator("histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) -> "
-          "(Tensor hist, Tensor bin_edges)", forms=ALL)
-@operator("histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> "
-          "(Tensor hist, Tensor bin_edges)", forms=ALL)
+@operator(
+    "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) -> "
+    "(Tensor hist, Tensor bin_edges)",
+    forms=ALL,
+)
+@operator(
+    "histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> "
+    "(Tensor hist, Tensor bin_edges)",
+    forms=ALL,
+)
 def histogram(self, bins, *rest):
     """How much falls into equal or given bins, and the edges. Source: PyTorch, torch.histogram."""
     range, weight, density = rest if len(rest) == 3 else (None, *rest)
@@ -238,8 +263,10 @@ def histogram(self, bins, *rest):
 RETURN_TYPES.setdefault("histogramdd", return_type("histogramdd", ("hist", "bin_edges")))
 
 
-@composite("histogramdd(Tensor self, any bins, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor",
-           forms="function method")
+@composite(
+    "histogramdd(Tensor self, any bins, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor",
+    forms="function method",
+)
 def histogramdd(self, bins, range=None, weight=None, density=False):
     """A histogram of points (..., D) over D dimensions, and the edges. Source: PyTorch, torch.histogramdd."""
     if self.dim() < 2:
@@ -254,8 +281,11 @@ def histogramdd(self, bins, range=None, weight=None, density=False):
         if isinstance(b, Tensor):
             edges.append(b.detach().value.numpy)
             continue
-        low, high = range[2 * d:2 * d + 2] if range is not None else (
-            (float(points[:, d].min()), float(points[:, d].max())) if len(points) else (0.0, 1.0))
+        low, high = (
+            range[2 * d : 2 * d + 2]
+            if range is not None
+            else ((float(points[:, d].min()), float(points[:, d].max())) if len(points) else (0.0, 1.0))
+        )
         if low == high:
             low, high = low - 0.5, high + 0.5
         edges.append(_edges(low, high, b, points.dtype))
@@ -322,8 +352,11 @@ def cov(self, correction=1, fweights=None, aweights=None):
             norm = total - correction
     factor = norm.clamp(min=0) if isinstance(norm, Tensor) else max(norm, 0)
     if bool(factor <= 0):
-        warnings.warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
-                      UserWarning, stacklevel=3)
+        warnings.warn(
+            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
+            UserWarning,
+            stacklevel=3,
+        )
     made = weighted @ centered.t().conj() / factor
     return made.squeeze()
 
@@ -332,27 +365,36 @@ def _weights(frequencies, importances, count):
     weight = None
     if frequencies is not None:
         if frequencies.dim() > 1:
-            raise RuntimeError("cov(): expected fweights to have one or fewer dimensions but got fweights with "
-                               f"{frequencies.dim()} dimensions")
+            raise RuntimeError(
+                f"cov(): expected fweights to have one or fewer dimensions but got fweights with {frequencies.dim()} dimensions"
+            )
         if frequencies._dtype.is_floating_point or frequencies._dtype.is_complex or frequencies._dtype is dtypes.bool_:
-            raise RuntimeError(f"cov(): expected fweights to have integral dtype but got fweights with {frequencies._dtype.scalar_name} "
-                               "dtype")
+            raise RuntimeError(
+                f"cov(): expected fweights to have integral dtype but got fweights with {frequencies._dtype.scalar_name} dtype"
+            )
         if frequencies.numel() != count:
-            raise RuntimeError(f"cov(): expected fweights to have the same numel as there are observations in the input but got "
-                               f"{frequencies.numel()} != {count}")
+            raise RuntimeError(
+                f"cov(): expected fweights to have the same numel as there are observations in the input but got "
+                f"{frequencies.numel()} != {count}"
+            )
         if bool((frequencies < 0).any()):
             raise RuntimeError("cov(): fweights cannot be negative")
         weight = frequencies
     if importances is not None:
         if importances.dim() > 1:
-            raise RuntimeError("cov(): expected aweights to have one or fewer dimensions but got aweights with "
-                               f"{importances.dim()} dimensions")
+            raise RuntimeError(
+                f"cov(): expected aweights to have one or fewer dimensions but got aweights with {importances.dim()} dimensions"
+            )
         if not importances._dtype.is_floating_point:
-            raise RuntimeError(f"cov(): expected aweights to have floating point dtype but got aweights with "
-                               f"{importances._dtype.scalar_name} dtype")
+            raise RuntimeError(
+                f"cov(): expected aweights to have floating point dtype but got aweights with "
+                f"{importances._dtype.scalar_name} dtype"
+            )
         if importances.numel() != count:
-            raise RuntimeError(f"cov(): expected aweights to have the same numel as there are observations in the input but got "
-                               f"{importances.numel()} != {count}")
+            raise RuntimeError(
+                f"cov(): expected aweights to have the same numel as there are observations in the input but got "
+                f"{importances.numel()} != {count}"
+            )
         if bool((importances < 0).any()):
             raise RuntimeError("cov(): aweights cannot be negative")
         weight = importances if weight is None else weight * importances
@@ -365,7 +407,9 @@ def _weights(frequencies, importances, count):
 def corrcoef(self):
     """Correlation coefficients of variables in rows. Source: PyTorch, torch.corrcoef."""
     if self.dim() > 2:
-        raise RuntimeError(f"corrcoef(): expected input to have two or fewer dimensions but got an input with {self.dim()} dimensions")
+        raise RuntimeError(
+            f"corrcoef(): expected input to have two or fewer dimensions but got an input with {self.dim()} dimensions"
+        )
     c = cov(self)
     if not c.dim():
         return c / c
@@ -375,5 +419,3 @@ def corrcoef(self):
     if c._dtype.is_complex:
         return call("complex", c.real.clamp(-1, 1), c.imag.clamp(-1, 1))
     return c.clamp(-1, 1)
-
-

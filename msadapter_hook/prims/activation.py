@@ -17,8 +17,24 @@ from msadapter_hook.tape.primitive import SINGLE
 from .movement import sum_to, zeros_like
 from .pointwise import erf, exp, greater, greater_equal, less, less_equal, logical_and, logical_or, sigmoid, tanh, where
 
-__all__ = ["celu", "clamp_range", "elu", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_sigmoid", "mish",
-           "prelu", "silu", "softplus_beta", "softshrink", "threshold"]
+__all__ = [
+    "celu",
+    "clamp_range",
+    "elu",
+    "gelu",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "leaky_relu",
+    "log_sigmoid",
+    "mish",
+    "prelu",
+    "silu",
+    "softplus_beta",
+    "softshrink",
+    "threshold",
+]
 
 
 def _wide(kernel):
@@ -64,8 +80,9 @@ def _silu_vjp(g, out, a):
     return g * (s * (a * (1 - s) + 1))
 
 
-silu = _define("silu", lambda a: a * sp.expit(a) if a.dtype.kind != "c" else a / (1 + np.exp(-a)), _silu_ms, [_silu_vjp],
-               uses_output=False)
+silu = _define(
+    "silu", lambda a: a * sp.expit(a) if a.dtype.kind != "c" else a / (1 + np.exp(-a)), _silu_ms, [_silu_vjp], uses_output=False
+)
 
 _ROOT_HALF, _TANH_SCALE = math.sqrt(0.5), math.sqrt(2 / math.pi)
 
@@ -137,8 +154,13 @@ def _softplus_vjp(g, out, a, *, beta, threshold):
 
 
 softplus_beta = _define(  # log(1 + exp(beta x)) / beta, linear above the threshold
-    "softplus_beta", _softplus, lambda *, beta, threshold: primitive("Softplus"), [_softplus_vjp], uses_output=False,
-    guard=lambda a, *, beta, threshold: a.size > 0 and beta == 1 and threshold == 20)
+    "softplus_beta",
+    _softplus,
+    lambda *, beta, threshold: primitive("Softplus"),
+    [_softplus_vjp],
+    uses_output=False,
+    guard=lambda a, *, beta, threshold: a.size > 0 and beta == 1 and threshold == 20,
+)
 
 
 # ------------------------------------------------------------------------------------------------ exponential on one side
@@ -165,8 +187,12 @@ def _elu_ms(*, alpha, scale, input_scale):
 
 elu = _define("elu", _elu, _elu_ms, [_elu_vjp], uses_output=False)
 celu = _define(
-    "celu", lambda a, *, alpha: np.where(a > 0, a, np.expm1(np.minimum(a, 0) / alpha) * alpha),
-    lambda *, alpha: _elu_ms(alpha=alpha, scale=1.0, input_scale=1 / alpha), [lambda g, out, a, *, alpha: where(greater(a, _c(0, a)), g, g * exp(a * (1 / alpha)))], uses_output=False)
+    "celu",
+    lambda a, *, alpha: np.where(a > 0, a, np.expm1(np.minimum(a, 0) / alpha) * alpha),
+    lambda *, alpha: _elu_ms(alpha=alpha, scale=1.0, input_scale=1 / alpha),
+    [lambda g, out, a, *, alpha: where(greater(a, _c(0, a)), g, g * exp(a * (1 / alpha)))],
+    uses_output=False,
+)
 
 
 # ------------------------------------------------------------------------------------------------ piecewise linear
@@ -177,8 +203,12 @@ def _leaky_ms(*, slope):
 
 
 leaky_relu = _define(
-    "leaky_relu", lambda a, *, slope: np.where(a > 0, a, a * np.asarray(slope, a.dtype)), _leaky_ms,
-    [lambda g, out, a, *, slope: where(greater(a, _c(0, a)), g, g * slope)], uses_output=False)
+    "leaky_relu",
+    lambda a, *, slope: np.where(a > 0, a, a * np.asarray(slope, a.dtype)),
+    _leaky_ms,
+    [lambda g, out, a, *, slope: where(greater(a, _c(0, a)), g, g * slope)],
+    uses_output=False,
+)
 
 
 def _prelu_weight_vjp(g, out, a, w):
@@ -191,8 +221,12 @@ def _prelu_ms():
 
 
 prelu = _define(
-    "prelu", lambda a, w: np.where(a > 0, a, a * w), _prelu_ms,
-    [lambda g, out, a, w: where(greater(a, _c(0, a)), g, g * w), _prelu_weight_vjp], uses_output=False)
+    "prelu",
+    lambda a, w: np.where(a > 0, a, a * w),
+    _prelu_ms,
+    [lambda g, out, a, w: where(greater(a, _c(0, a)), g, g * w), _prelu_weight_vjp],
+    uses_output=False,
+)
 
 
 def _clamp(a, *, low, high):
@@ -231,9 +265,14 @@ def _inside(a, low, high):
 
 
 clamp_range = Primitive(  # limits are numbers or None
-    "clamp_range", _clamp, _clamp_ms,
-    vjp=[lambda g, out, a, *, low, high: where(_inside(a, low, high), g, _c(0, g))], uses_output=False, dtypes=SINGLE,
-    guard=lambda a, *, low, high: a.size > 0 and (low is None or high is None or low <= high))
+    "clamp_range",
+    _clamp,
+    _clamp_ms,
+    vjp=[lambda g, out, a, *, low, high: where(_inside(a, low, high), g, _c(0, g))],
+    uses_output=False,
+    dtypes=SINGLE,
+    guard=lambda a, *, low, high: a.size > 0 and (low is None or high is None or low <= high),
+)
 
 
 def _hardtanh(a, *, low, high):
@@ -252,7 +291,8 @@ def _hardtanh_vjp(g, out, a, *, low, high):
 
 
 hardtanh = Primitive(  # unlike clamp, no gradient at the limits
-    "hardtanh", _hardtanh, _hardtanh_ms, vjp=[_hardtanh_vjp], uses_output=False, dtypes=SINGLE, guard=_full)
+    "hardtanh", _hardtanh, _hardtanh_ms, vjp=[_hardtanh_vjp], uses_output=False, dtypes=SINGLE, guard=_full
+)
 
 
 def _hard_slope(nan_passes):
@@ -274,21 +314,39 @@ def _hardswish_ms():
     mul, slope = primitive("Mul"), _hard_slope(True)
     return lambda a: mul(a, slope(a))
 
+
 hardswish = _define(
-    "hardswish", lambda a: a * np.clip(a + 3, 0, 6) / 6, _hardswish_ms,
-    [lambda g, out, a: where(less_equal(a, _c(-3, a)), _c(0, g),
-                             where(less(a, _c(3, a)), g * (a * (1 / 3) + 0.5), g))], uses_output=False)
+    "hardswish",
+    lambda a: a * np.clip(a + 3, 0, 6) / 6,
+    _hardswish_ms,
+    [lambda g, out, a: where(less_equal(a, _c(-3, a)), _c(0, g), where(less(a, _c(3, a)), g * (a * (1 / 3) + 0.5), g))],
+    uses_output=False,
+)
 hardsigmoid = _define(
-    "hardsigmoid", lambda a: np.clip(a + 3, 0, 6) / 6, lambda: _hard_slope(False),
-    [lambda g, out, a: where(logical_and(greater(a, _c(-3, a)), less(a, _c(3, a))), g * (1 / 6), _c(0, g))], uses_output=False)
+    "hardsigmoid",
+    lambda a: np.clip(a + 3, 0, 6) / 6,
+    lambda: _hard_slope(False),
+    [lambda g, out, a: where(logical_and(greater(a, _c(-3, a)), less(a, _c(3, a))), g * (1 / 6), _c(0, g))],
+    uses_output=False,
+)
 hardshrink = _define(
-    "hardshrink", lambda a, *, limit: np.where((a >= -limit) & (a <= limit), np.zeros((), a.dtype), a), None,
+    "hardshrink",
+    lambda a, *, limit: np.where((a >= -limit) & (a <= limit), np.zeros((), a.dtype), a),
+    None,
     [lambda g, out, a, *, limit: where(logical_and(greater_equal(a, _c(-limit, a)), less_equal(a, _c(limit, a))), _c(0, g), g)],
-    uses_output=False)
+    uses_output=False,
+)
 softshrink = _define(
-    "softshrink", lambda a, *, limit: np.where(a > limit, a - limit, np.where(a < -limit, a + limit, a * 0)), None,
+    "softshrink",
+    lambda a, *, limit: np.where(a > limit, a - limit, np.where(a < -limit, a + limit, a * 0)),
+    None,
     [lambda g, out, a, *, limit: where(logical_and(greater_equal(a, _c(-limit, a)), less_equal(a, _c(limit, a))), _c(0, g), g)],
-    uses_output=False)
+    uses_output=False,
+)
 threshold = Primitive(
-    "threshold", lambda a, *, limit, value: np.where(a <= limit, np.asarray(value).astype(a.dtype), a), None,
-    vjp=[lambda g, out, a, *, limit, value: where(less_equal(a, _c(limit, a)), zeros_like(g), g)], uses_output=False)
+    "threshold",
+    lambda a, *, limit, value: np.where(a <= limit, np.asarray(value).astype(a.dtype), a),
+    None,
+    vjp=[lambda g, out, a, *, limit, value: where(less_equal(a, _c(limit, a)), zeros_like(g), g)],
+    uses_output=False,
+)

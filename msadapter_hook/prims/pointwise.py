@@ -64,15 +64,24 @@ def _unary(name, host, mindspore=None, derivative=None, dtypes=FLOATS, uses_outp
     return _define(name, _single_or_wide(host), kernel, vjp=vjp, dtypes=dtypes, guard=guard, uses_output=uses_output)
 
 
-neg = _define("neg", np.negative, lambda: primitive("Neg"), vjp=[lambda g, out, a: neg(g)], uses_output=False, dtypes=FLOATS,
-        guard=_nonempty)
+neg = _define(
+    "neg", np.negative, lambda: primitive("Neg"), vjp=[lambda g, out, a: neg(g)], uses_output=False, dtypes=FLOATS, guard=_nonempty
+)
 conj = _define("conj", np.conj, vjp=[lambda g, out, a: conj(g)], uses_output=False)
 real = _define("real", lambda a: a.real.copy(), vjp=[lambda g, out, a: cast(g, dtype=a.dtype)], uses_output=False)
-imag = _define("imag", lambda a: a.imag.copy(),
-        vjp=[lambda g, out, a: mul(cast(g, dtype=a.dtype), constant(1j, a.dtype))], uses_output=False)
-make_complex = _define("make_complex", lambda re, im: (re + 1j * im).astype(np.result_type(re.dtype, np.complex64))
-        if np.isfinite(re).all() and np.isfinite(im).all() else _complex_parts(re, im),
-        vjp=[lambda g, out, re, im: _like(real(g), re), lambda g, out, re, im: _like(imag(g), im)], uses_output=False)
+imag = _define(
+    "imag", lambda a: a.imag.copy(), vjp=[lambda g, out, a: mul(cast(g, dtype=a.dtype), constant(1j, a.dtype))], uses_output=False
+)
+make_complex = _define(
+    "make_complex",
+    lambda re, im: (
+        (re + 1j * im).astype(np.result_type(re.dtype, np.complex64))
+        if np.isfinite(re).all() and np.isfinite(im).all()
+        else _complex_parts(re, im)
+    ),
+    vjp=[lambda g, out, re, im: _like(real(g), re), lambda g, out, re, im: _like(imag(g), im)],
+    uses_output=False,
+)
 
 
 def _complex_parts(re, im):
@@ -101,9 +110,17 @@ def _sgn_vjp(g, out, a):
 
 
 sgn = _define("sgn", _sgn, vjp=[_sgn_vjp])
-absolute = _define("absolute", np.abs, lambda: primitive("Abs"),
-        vjp=[lambda g, out, a: (cast(g, dtype=a.dtype) if a.dtype.kind == "c" else g) * sgn(a)], uses_output=False,
-        dtypes=FLOATS, guard=_nonempty)
+absolute = _define(
+    "absolute",
+    np.abs,
+    lambda: primitive("Abs"),
+    vjp=[lambda g, out, a: (cast(g, dtype=a.dtype) if a.dtype.kind == "c" else g) * sgn(a)],
+    uses_output=False,
+    dtypes=FLOATS,
+    guard=_nonempty,
+)
+
+
 def _rounding(name, host):
     return _define(name, host, vjp=[lambda g, out, a: zeros_like(a)], uses_output=False)
 
@@ -148,10 +165,20 @@ sigmoid = _unary("sigmoid", _sigmoid, "Sigmoid", lambda out, a: out * (1 - out),
 erf = _unary("erf", sp.erf, "Erf", lambda out, a: exp(neg(a * a)) * (2 / math.sqrt(math.pi)), dtypes=SINGLE)
 erfc = _unary("erfc", sp.erfc, None, lambda out, a: exp(neg(a * a)) * (-2 / math.sqrt(math.pi)))
 erfinv = _unary("erfinv", sp.erfinv, None, lambda out, a: exp(out * out) * (math.sqrt(math.pi) / 2), uses_output=True)
-relu = _define("relu", lambda a: np.maximum(a, np.zeros((), a.dtype)), lambda: primitive("ReLU"),
-        vjp=[lambda g, out, a: where(out > 0, g, constant(0, g.dtype))], dtypes=FLOATS, guard=_nonempty)
-softplus = _define("softplus", lambda a: _single_or_wide(lambda x: np.logaddexp(x, np.zeros((), x.dtype)))(a),
-        vjp=[lambda g, out, a: g * sigmoid(a)], uses_output=False)
+relu = _define(
+    "relu",
+    lambda a: np.maximum(a, np.zeros((), a.dtype)),
+    lambda: primitive("ReLU"),
+    vjp=[lambda g, out, a: where(out > 0, g, constant(0, g.dtype))],
+    dtypes=FLOATS,
+    guard=_nonempty,
+)
+softplus = _define(
+    "softplus",
+    lambda a: _single_or_wide(lambda x: np.logaddexp(x, np.zeros((), x.dtype)))(a),
+    vjp=[lambda g, out, a: g * sigmoid(a)],
+    uses_output=False,
+)
 
 
 # ------------------------------------------------------------------------------------------------ two arguments
@@ -202,9 +229,15 @@ def _pow_number_vjp(g, out, a, *, exponent):
     return g * conj_of(pow_number(a, exponent=exponent - 1) * exponent)
 
 
-pow_number = _define("pow_number", lambda a, *, exponent: _single_or_wide(lambda x: np.power(x, np.asarray(exponent).astype(x.dtype)))(a),
-        _pow_number_ms, vjp=[_pow_number_vjp], uses_output=False, dtypes=SINGLE,
-        guard=lambda a, *, exponent: a.size > 0 and exponent != 0)
+pow_number = _define(
+    "pow_number",
+    lambda a, *, exponent: _single_or_wide(lambda x: np.power(x, np.asarray(exponent).astype(x.dtype)))(a),
+    _pow_number_ms,
+    vjp=[_pow_number_vjp],
+    uses_output=False,
+    dtypes=SINGLE,
+    guard=lambda a, *, exponent: a.size > 0 and exponent != 0,
+)
 
 
 def _shared(g, lost, tie):
@@ -215,19 +248,43 @@ def _shared(g, lost, tie):
 add = _binary("add", _add, "Add", lambda g, out, a, b: g, lambda g, out, a, b: g)
 sub = _binary("sub", np.subtract, "Sub", lambda g, out, a, b: g, lambda g, out, a, b: neg(g))
 mul = _binary("mul", np.multiply, "Mul", lambda g, out, a, b: g * conj_of(b), lambda g, out, a, b: g * conj_of(a))
-div = _binary("div", np.true_divide, "RealDiv", lambda g, out, a, b: g / conj_of(b),
-        lambda g, out, a, b: neg(g) * conj_of((a / b) / b))
+div = _binary(
+    "div", np.true_divide, "RealDiv", lambda g, out, a, b: g / conj_of(b), lambda g, out, a, b: neg(g) * conj_of((a / b) / b)
+)
 pow = _binary("pow", _pow, None, _pow_base, _pow_exponent, uses_output=True)
-maximum = _binary("maximum", np.maximum, "Maximum", lambda g, out, a, b: _shared(g, less(a, b), equal(a, b)),
-        lambda g, out, a, b: _shared(g, less(b, a), equal(a, b)), dtypes=SINGLE)
-minimum = _binary("minimum", np.minimum, "Minimum", lambda g, out, a, b: _shared(g, less(b, a), equal(a, b)),
-        lambda g, out, a, b: _shared(g, less(a, b), equal(a, b)), dtypes=SINGLE)
-fmax = _binary("fmax", np.fmax, None, lambda g, out, a, b: where(logical_or(greater_equal(a, b), isnan(b)), g, constant(0, g.dtype)),
-        lambda g, out, a, b: where(logical_or(greater_equal(a, b), isnan(b)), constant(0, g.dtype), g))
-fmin = _binary("fmin", np.fmin, None, lambda g, out, a, b: where(logical_or(less_equal(a, b), isnan(b)), g, constant(0, g.dtype)),
-        lambda g, out, a, b: where(logical_or(less_equal(a, b), isnan(b)), constant(0, g.dtype), g))
-atan2 = _binary("atan2", np.arctan2, None, lambda g, out, a, b: g * (b / (a * a + b * b)),
-        lambda g, out, a, b: g * (neg(a) / (a * a + b * b)))
+maximum = _binary(
+    "maximum",
+    np.maximum,
+    "Maximum",
+    lambda g, out, a, b: _shared(g, less(a, b), equal(a, b)),
+    lambda g, out, a, b: _shared(g, less(b, a), equal(a, b)),
+    dtypes=SINGLE,
+)
+minimum = _binary(
+    "minimum",
+    np.minimum,
+    "Minimum",
+    lambda g, out, a, b: _shared(g, less(b, a), equal(a, b)),
+    lambda g, out, a, b: _shared(g, less(a, b), equal(a, b)),
+    dtypes=SINGLE,
+)
+fmax = _binary(
+    "fmax",
+    np.fmax,
+    None,
+    lambda g, out, a, b: where(logical_or(greater_equal(a, b), isnan(b)), g, constant(0, g.dtype)),
+    lambda g, out, a, b: where(logical_or(greater_equal(a, b), isnan(b)), constant(0, g.dtype), g),
+)
+fmin = _binary(
+    "fmin",
+    np.fmin,
+    None,
+    lambda g, out, a, b: where(logical_or(less_equal(a, b), isnan(b)), g, constant(0, g.dtype)),
+    lambda g, out, a, b: where(logical_or(less_equal(a, b), isnan(b)), constant(0, g.dtype), g),
+)
+atan2 = _binary(
+    "atan2", np.arctan2, None, lambda g, out, a, b: g * (b / (a * a + b * b)), lambda g, out, a, b: g * (neg(a) / (a * a + b * b))
+)
 
 
 def _remainder(a, b):
@@ -239,9 +296,17 @@ def _remainder(a, b):
 
 remainder = _binary("remainder", _remainder, None, lambda g, out, a, b: g, lambda g, out, a, b: neg(g) * floor(a / b))
 fmod = _binary("fmod", np.fmod, None, lambda g, out, a, b: g, lambda g, out, a, b: neg(g) * trunc(a / b))
-copysign = _binary("copysign", np.copysign, None, lambda g, out, a, b: g * where(
-    equal(a, constant(0, a.dtype)), constant(0, a.dtype), out / a), lambda g, out, a, b: zeros_like(b), uses_output=True)
+copysign = _binary(
+    "copysign",
+    np.copysign,
+    None,
+    lambda g, out, a, b: g * where(equal(a, constant(0, a.dtype)), constant(0, a.dtype), out / a),
+    lambda g, out, a, b: zeros_like(b),
+    uses_output=True,
+)
 hypot = _binary("hypot", np.hypot, None, lambda g, out, a, b: g * (a / out), lambda g, out, a, b: g * (b / out), uses_output=True)
+
+
 def _logaddexp(a, b):
     if a.dtype.kind != "c":
         return _single_or_wide(np.logaddexp)(a, b)
@@ -250,8 +315,15 @@ def _logaddexp(a, b):
     return np.where(np.isinf(high.real), high, high + np.log1p(np.exp(low - high))).astype(a.dtype)
 
 
-logaddexp = _binary("logaddexp", _logaddexp, None, lambda g, out, a, b: g * conj_of(exp(a - out)), lambda g, out, a, b: g * conj_of(exp(b - out)),
-        uses_output=True)
+logaddexp = _binary(
+    "logaddexp",
+    _logaddexp,
+    None,
+    lambda g, out, a, b: g * conj_of(exp(a - out)),
+    lambda g, out, a, b: g * conj_of(exp(b - out)),
+    uses_output=True,
+)
+
 
 def _exact(name, host):
     """A function whose results carry no gradient."""
@@ -287,10 +359,20 @@ def _where_guard(condition, a, b):
     return a.dtype in FLOATS and condition.size > 0 and a.size > 0 and b.size > 0  # Select broadcasts, gradients too
 
 
-where = _define("where", lambda c, a, b: np.where(c, a, b), lambda: primitive("Select"),
-        vjp=[None, lambda g, out, c, a, b: _like(where(c, g, constant(0, g.dtype)), a),
-             lambda g, out, c, a, b: _like(where(c, constant(0, g.dtype), g), b)],
-        dtypes=frozenset([np.dtype(bool)]), guard=_where_guard, uses_output=False)
+where = _define(
+    "where",
+    lambda c, a, b: np.where(c, a, b),
+    lambda: primitive("Select"),
+    vjp=[
+        None,
+        lambda g, out, c, a, b: _like(where(c, g, constant(0, g.dtype)), a),
+        lambda g, out, c, a, b: _like(where(c, constant(0, g.dtype), g), b),
+    ],
+    dtypes=frozenset([np.dtype(bool)]),
+    guard=_where_guard,
+    uses_output=False,
+)
+
 
 # ------------------------------------------------------------------------------------------------ products with logarithms
 def _xlogy_first(g, out, a, b):
@@ -298,10 +380,21 @@ def _xlogy_first(g, out, a, b):
     return where(none, constant(0, g.dtype), g * log(where(none, constant(1, b.dtype), b)))
 
 
-xlogy = _binary("xlogy", lambda a, b: _single_or_wide(lambda x, y: np.where(np.isnan(y), y, sp.xlogy(x, y)))(a, b), None, _xlogy_first,
-        lambda g, out, a, b: g * (a / b))
-logaddexp2 = _binary("logaddexp2", lambda a, b: _single_or_wide(np.logaddexp2)(a, b), None, lambda g, out, a, b: g * exp2(a - out),
-        lambda g, out, a, b: g * exp2(b - out), uses_output=True)
+xlogy = _binary(
+    "xlogy",
+    lambda a, b: _single_or_wide(lambda x, y: np.where(np.isnan(y), y, sp.xlogy(x, y)))(a, b),
+    None,
+    _xlogy_first,
+    lambda g, out, a, b: g * (a / b),
+)
+logaddexp2 = _binary(
+    "logaddexp2",
+    lambda a, b: _single_or_wide(np.logaddexp2)(a, b),
+    None,
+    lambda g, out, a, b: g * exp2(a - out),
+    lambda g, out, a, b: g * exp2(b - out),
+    uses_output=True,
+)
 
 
 def _logit(a, *, eps):
@@ -319,7 +412,9 @@ def _logit_vjp(g, out, a, *, eps):
     return where(inside, slope, constant(0, g.dtype))
 
 
-logit = _define("logit", lambda a, *, eps: _single_or_wide(functools.partial(_logit, eps=eps))(a), vjp=[_logit_vjp], uses_output=False)
+logit = _define(
+    "logit", lambda a, *, eps: _single_or_wide(functools.partial(_logit, eps=eps))(a), vjp=[_logit_vjp], uses_output=False
+)
 
 
 def _sinc_slope(out, a):

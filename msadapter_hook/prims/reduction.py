@@ -9,7 +9,20 @@ from msadapter_hook.tape.primitive import FLOATS
 from .movement import broadcast_to, flip, reshape, zeros_like
 from .pointwise import conj_of, equal, exp, where
 
-__all__ = ["amax", "amin", "cumsum", "log_softmax", "logsumexp", "mean", "prod", "safe_root", "softmax", "sum", "var", "vector_norm"]
+__all__ = [
+    "amax",
+    "amin",
+    "cumsum",
+    "log_softmax",
+    "logsumexp",
+    "mean",
+    "prod",
+    "safe_root",
+    "softmax",
+    "sum",
+    "var",
+    "vector_norm",
+]
 
 
 def kept_shape(shape, axes):
@@ -37,9 +50,12 @@ def _reduce_guard(a, *, axes, keepdims):
 
 
 sum = Primitive(
-    "sum", host=_sum,
-    mindspore=lambda *, axes, keepdims: (lambda a, _p=primitive("ReduceSum", keepdims): _p(a, axes)),
-    vjp=[lambda g, out, a, *, axes, keepdims: spread(g, a, axes, keepdims)], uses_output=False, dtypes=FLOATS,
+    "sum",
+    host=_sum,
+    mindspore=lambda *, axes, keepdims: lambda a, _p=primitive("ReduceSum", keepdims): _p(a, axes),
+    vjp=[lambda g, out, a, *, axes, keepdims: spread(g, a, axes, keepdims)],
+    uses_output=False,
+    dtypes=FLOATS,
     guard=_reduce_guard,
 )
 
@@ -52,15 +68,21 @@ def _count(a, axes):
 
 
 def _mean(a, *, axes, keepdims):
-    return np.mean(a, axis=axes, keepdims=keepdims, dtype=_wide(a)).astype(a.dtype, copy=False) if a.size else _sum(
-        a, axes=axes, keepdims=keepdims) / np.asarray(_count(a, axes)).astype(a.dtype)
+    return (
+        np.mean(a, axis=axes, keepdims=keepdims, dtype=_wide(a)).astype(a.dtype, copy=False)
+        if a.size
+        else _sum(a, axes=axes, keepdims=keepdims) / np.asarray(_count(a, axes)).astype(a.dtype)
+    )
 
 
 mean = Primitive(
-    "mean", host=_mean,
-    mindspore=lambda *, axes, keepdims: (lambda a, _p=primitive("ReduceMean", keepdims): _p(a, axes)),
-    vjp=[lambda g, out, a, *, axes, keepdims: spread(g / max(_count(a, axes), 1), a, axes, keepdims)], uses_output=False,
-    dtypes=FLOATS, guard=_reduce_guard,
+    "mean",
+    host=_mean,
+    mindspore=lambda *, axes, keepdims: lambda a, _p=primitive("ReduceMean", keepdims): _p(a, axes),
+    vjp=[lambda g, out, a, *, axes, keepdims: spread(g / max(_count(a, axes), 1), a, axes, keepdims)],
+    uses_output=False,
+    dtypes=FLOATS,
+    guard=_reduce_guard,
 )
 
 
@@ -71,13 +93,19 @@ def _extreme_vjp(g, out, a, *, axes, keepdims):
 
 
 amax = Primitive(  # ties share the gradient, in MindSpore's kernel too
-    "amax", host=lambda a, *, axes, keepdims: np.max(a, axis=axes, keepdims=keepdims),
-    mindspore=lambda *, axes, keepdims: (lambda a, _p=primitive("ReduceMax", keepdims): _p(a, axes)), vjp=[_extreme_vjp],
-    guard=_reduce_guard)
+    "amax",
+    host=lambda a, *, axes, keepdims: np.max(a, axis=axes, keepdims=keepdims),
+    mindspore=lambda *, axes, keepdims: lambda a, _p=primitive("ReduceMax", keepdims): _p(a, axes),
+    vjp=[_extreme_vjp],
+    guard=_reduce_guard,
+)
 amin = Primitive(
-    "amin", host=lambda a, *, axes, keepdims: np.min(a, axis=axes, keepdims=keepdims),
-    mindspore=lambda *, axes, keepdims: (lambda a, _p=primitive("ReduceMin", keepdims): _p(a, axes)), vjp=[_extreme_vjp],
-    guard=_reduce_guard)
+    "amin",
+    host=lambda a, *, axes, keepdims: np.min(a, axis=axes, keepdims=keepdims),
+    mindspore=lambda *, axes, keepdims: lambda a, _p=primitive("ReduceMin", keepdims): _p(a, axes),
+    vjp=[_extreme_vjp],
+    guard=_reduce_guard,
+)
 
 
 def _cumsum_vjp(g, out, a, *, axis):
@@ -91,8 +119,13 @@ def _cumsum(a, *, axis):
 
 
 cumsum = Primitive(
-    "cumsum", host=_cumsum, mindspore=lambda *, axis: (lambda a, _p=primitive("CumSum"): _p(a, axis)), vjp=[_cumsum_vjp],
-    uses_output=False, guard=lambda a, *, axis: a.size > 0)
+    "cumsum",
+    host=_cumsum,
+    mindspore=lambda *, axis: lambda a, _p=primitive("CumSum"): _p(a, axis),
+    vjp=[_cumsum_vjp],
+    uses_output=False,
+    guard=lambda a, *, axis: a.size > 0,
+)
 
 
 # ------------------------------------------------------------------------------------------------ spread around the mean
@@ -134,8 +167,13 @@ def _var_vjp(g, out, a, *, axes, keepdims, correction):
 
 
 var = Primitive(  # of complex numbers the sum of the variances of both parts
-    "var", host=_var, mindspore=_var_ms, vjp=[_var_vjp], uses_output=False,
-    guard=lambda a, *, axes, keepdims, correction: a.size > 0 and a.ndim > 0 and _count(a, axes) > correction)
+    "var",
+    host=_var,
+    mindspore=_var_ms,
+    vjp=[_var_vjp],
+    uses_output=False,
+    guard=lambda a, *, axes, keepdims, correction: a.size > 0 and a.ndim > 0 and _count(a, axes) > correction,
+)
 
 
 # ------------------------------------------------------------------------------------------------ norms
@@ -204,8 +242,13 @@ def _norm_ms(*, p, axes, keepdims):
     return run
 
 
-vector_norm = Primitive("vector_norm", host=_norm, mindspore=_norm_ms, vjp=[_norm_vjp],
-                        guard=lambda a, *, p, axes, keepdims: p == 2 and a.size > 0 and a.ndim > 0)
+vector_norm = Primitive(
+    "vector_norm",
+    host=_norm,
+    mindspore=_norm_ms,
+    vjp=[_norm_vjp],
+    guard=lambda a, *, p, axes, keepdims: p == 2 and a.size > 0 and a.ndim > 0,
+)
 
 
 def _safe_root_ms():
@@ -220,9 +263,12 @@ def _safe_root_ms():
 
 
 safe_root = Primitive(  # the square root without a gradient at zero: standard deviations
-    "safe_root", host=lambda a: np.sqrt(a.astype(np.float32)).astype(a.dtype) if a.dtype.itemsize < 4 else np.sqrt(a),
-    mindspore=_safe_root_ms, guard=lambda a: a.size > 0,
-    vjp=[lambda g, out, a: where(equal(out, constant(0, out.dtype)), constant(0, g.dtype), g / (out * 2))])
+    "safe_root",
+    host=lambda a: np.sqrt(a.astype(np.float32)).astype(a.dtype) if a.dtype.itemsize < 4 else np.sqrt(a),
+    mindspore=_safe_root_ms,
+    guard=lambda a: a.size > 0,
+    vjp=[lambda g, out, a: where(equal(out, constant(0, out.dtype)), constant(0, g.dtype), g / (out * 2))],
+)
 
 
 def _prod_vjp(g, out, a, *, axes, keepdims):
@@ -266,8 +312,8 @@ def exclusive_product(a):
 
 
 prod = Primitive(
-    "prod", host=lambda a, *, axes, keepdims: np.multiply.reduce(a, axis=axes, keepdims=keepdims, dtype=a.dtype),
-    vjp=[_prod_vjp])
+    "prod", host=lambda a, *, axes, keepdims: np.multiply.reduce(a, axis=axes, keepdims=keepdims, dtype=a.dtype), vjp=[_prod_vjp]
+)
 
 
 def _halved(kernel):
@@ -310,8 +356,13 @@ def _log_softmax_vjp(g, out, a, *, axis):
 def _softmax_ms(*, axis):
     """Along the last axis MindSpore's Softmax fills other rows with garbage where one row is -inf throughout [measured]:
     there small inputs take its kernel of inner axes, large ones the exponential of LogSoftmax."""
-    kernel, inner, log, power, shaped = (primitive("Softmax", axis), primitive("Softmax", 1), primitive("LogSoftmax", axis),
-                                         primitive("Exp"), primitive("Reshape"))
+    kernel, inner, log, power, shaped = (
+        primitive("Softmax", axis),
+        primitive("Softmax", 1),
+        primitive("LogSoftmax", axis),
+        primitive("Exp"),
+        primitive("Reshape"),
+    )
 
     def run(a):
         shape = a.shape
@@ -325,8 +376,14 @@ def _softmax_ms(*, axis):
 
 
 softmax = Primitive("softmax", host=_halved(_softmax), mindspore=_softmax_ms, vjp=[_softmax_vjp], guard=_softmax_guard)
-log_softmax = Primitive("log_softmax", host=_halved(_log_softmax), mindspore=lambda *, axis: primitive("LogSoftmax", axis),
-                        vjp=[_log_softmax_vjp], guard=_softmax_guard)
+log_softmax = Primitive(
+    "log_softmax",
+    host=_halved(_log_softmax),
+    mindspore=lambda *, axis: primitive("LogSoftmax", axis),
+    vjp=[_log_softmax_vjp],
+    guard=_softmax_guard,
+)
+
 
 def _logsumexp(a, *, axes, keepdims):
     if not a.size:
@@ -355,5 +412,4 @@ def _logsumexp_ms(*, axes, keepdims):
     return run
 
 
-logsumexp = Primitive("logsumexp", host=_halved(_logsumexp), mindspore=_logsumexp_ms, vjp=[_logsumexp_vjp],
-                      guard=_reduce_guard)
+logsumexp = Primitive("logsumexp", host=_halved(_logsumexp), mindspore=_logsumexp_ms, vjp=[_logsumexp_vjp], guard=_reduce_guard)

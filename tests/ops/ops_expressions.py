@@ -11,11 +11,15 @@ GOLDENS = HERE.parent / "goldens" / "ops"
 
 def tensors(torch):
     """The names that expressions use, made anew; the floating ones are leaves that require grad."""
+
     def leaf(data, dtype=torch.float32):
         return torch.tensor(data, dtype=dtype, requires_grad=True)
 
     return {
-        "torch": torch, "F": torch.nn.functional, "nan": float("nan"), "inf": float("inf"),
+        "torch": torch,
+        "F": torch.nn.functional,
+        "nan": float("nan"),
+        "inf": float("inf"),
         "x": leaf([-2.5, -1.0, -0.3, 0.0, 0.4, 1.0, 3.0]),
         "y": leaf([1.5, -1.0, 2.0, -0.5, 0.4, -2.0, 0.7]),
         "p": leaf([0.1, 0.5, 1.0, 1.7, 2.5, 4.0, 9.0]),
@@ -26,9 +30,12 @@ def tensors(torch):
         "h": torch.tensor([0.1, -1.7, 3.3, 100.0], dtype=torch.float16),
         "bf": torch.tensor([0.1, -1.7, 3.3, 100.0], dtype=torch.bfloat16),
         "n": torch.tensor([[1.0, nan_, 3.0], [nan_, nan_, 0.5], [2.0, -inf_, inf_]]),
-        "i": torch.tensor([-7, -2, 0, 3, 8]), "j": torch.tensor([2, -3, 5, 4, -3]),
-        "k": torch.tensor([3, 1, 2, 3, 3, 1, 2, 2]), "s": torch.tensor([5, 0, 250], dtype=torch.uint8),
-        "b": torch.tensor([True, False, True, True, False]), "c": torch.tensor([True, True, False, False, False]),
+        "i": torch.tensor([-7, -2, 0, 3, 8]),
+        "j": torch.tensor([2, -3, 5, 4, -3]),
+        "k": torch.tensor([3, 1, 2, 3, 3, 1, 2, 2]),
+        "s": torch.tensor([5, 0, 250], dtype=torch.uint8),
+        "b": torch.tensor([True, False, True, True, False]),
+        "c": torch.tensor([True, True, False, False, False]),
         "z": leaf([1 + 2j, -0.5 + 0.3j, 2j, -1 - 1j], torch.complex64),
         "w": leaf([0.5 - 1j, 1 + 1j, -2 + 0j, 0.3j], torch.complex64),
     }
@@ -82,8 +89,9 @@ def observe(torch, expression):
             torch.autograd.backward(roots, [_cotangent(torch, t) for t in roots])
         except Exception as e:
             return seen | {"backward": type(e).__name__, "text": str(e).split("\n")[0]}
-        seen["grads"] = {name: _seen(torch, t.grad) for name, t in sorted(names.items())
-                         if isinstance(t, torch.Tensor) and t.grad is not None}
+        seen["grads"] = {
+            name: _seen(torch, t.grad) for name, t in sorted(names.items()) if isinstance(t, torch.Tensor) and t.grad is not None
+        }
     return seen
 
 
@@ -108,8 +116,14 @@ def goldens(family):
 
 # ------------------------------------------------------------------------------------------------ comparing
 # relative and absolute, those of torch.testing.assert_close
-_TOLERANCE = {"torch.float16": (1e-3, 1e-5), "torch.bfloat16": (1.6e-2, 1e-5), "torch.float32": (1.3e-6, 1e-5),
-              "torch.complex64": (1.3e-6, 1e-5), "torch.float64": (1e-7, 1e-7), "torch.complex128": (1e-7, 1e-7)}
+_TOLERANCE = {
+    "torch.float16": (1e-3, 1e-5),
+    "torch.bfloat16": (1.6e-2, 1e-5),
+    "torch.float32": (1.3e-6, 1e-5),
+    "torch.complex64": (1.3e-6, 1e-5),
+    "torch.float64": (1e-7, 1e-7),
+    "torch.complex128": (1e-7, 1e-7),
+}
 
 
 def differences(got, want, place="result"):

@@ -6,8 +6,27 @@ from ..nn import functional as F
 
 torch = import_module("..", __package__)  # the root that this tree is served under
 
-__all__ = ["amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median",
-           "norm", "normalize", "prod", "softmax", "softmin", "std", "sum", "var"]
+__all__ = [
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
+    "cumprod",
+    "cumsum",
+    "log_softmax",
+    "logaddexp",
+    "logsumexp",
+    "mean",
+    "median",
+    "norm",
+    "normalize",
+    "prod",
+    "softmax",
+    "softmin",
+    "std",
+    "sum",
+    "var",
+]
 
 
 # ------------------------------------------------------------------------------------------------ masks and dimensions
@@ -51,7 +70,9 @@ def _whole_dtype(input, dtype):
 
 
 def _lowest(dtype):
-    return -float("inf") if dtype.is_floating_point or dtype.is_complex else False if dtype is torch.bool else torch.iinfo(dtype).min
+    return (
+        -float("inf") if dtype.is_floating_point or dtype.is_complex else False if dtype is torch.bool else torch.iinfo(dtype).min
+    )
 
 
 def _highest(dtype):
@@ -72,7 +93,7 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Product of what the mask shows. Source: PyTorch, torch.masked.prod."""
     dtype = _whole_dtype(input, dtype)
     result = _shown(input, mask, 1).to(dtype)
-    for d in reversed(sorted(_dims(dim, input.dim()))):
+    for d in sorted(_dims(dim, input.dim()), reverse=True):
         result = result.prod(d, keepdim=bool(keepdim))
     return result
 
@@ -128,9 +149,12 @@ def _count(input, dims, keepdim, mask, dtype):
 
 def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Mean of what the mask shows; NaN where it shows nothing. Source: PyTorch, torch.masked.mean."""
+    given = "Input" if dtype is None else "Optional"
     dtype = dtype or input.dtype
     if not (dtype.is_floating_point or dtype.is_complex):
-        raise ValueError("input dtype and provided dtype must be floating point or complex for mean")
+        raise ValueError(
+            f"mean(): Could not infer output dtype. {given} dtype must be either a floating point or complex dtype. Got: {dtype}"
+        )
     dims = _dims(dim, input.dim())
     if mask is None:
         return input.mean(dims, keepdim=bool(keepdim), dtype=dtype)
