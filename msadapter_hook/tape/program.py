@@ -94,9 +94,18 @@ class Program:
                 return f"x{a}"
             return f"v{a[0]}" if wiring[a[0]][0].outputs == 1 else f"v{a[0]}[{a[1]}]"
 
-        for i, primitive, attributes, args in simplify(wiring, specs, [v.shape for v in inputs], results + extra):
+        steps = simplify(wiring, specs, [v.shape for v in inputs], results + extra)
+        last = {a[0]: i for i, _, _, args in steps for a in args if isinstance(a, tuple)}
+        for node, _ in results + extra:
+            last.pop(node, None)
+        dead = {}
+        for made, i in last.items():
+            dead.setdefault(i, []).append(f"v{made}")
+        for i, primitive, attributes, args in steps:
             environment[f"p{i}"] = primitive.bound(**attributes)
             lines.append(f"    v{i} = p{i}({', '.join(map(name, args))})  # {primitive.name}")
+            if i in dead:  # what nobody reads again is let go, as in code written by hand
+                lines.append(f"    del {', '.join(dead[i])}")
         environment["stop"] = backend.stop_gradient
         outs = "".join(f"{name(r)}, " for r in results) + "".join(f"stop({name(r)}), " for r in extra)
         parameters = ", ".join(f"x{i}" for i in range(len(inputs)))
