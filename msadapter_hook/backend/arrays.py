@@ -1,10 +1,12 @@
 """Arrays in and out of MindSpore, without copying wherever memory can be shared."""
 
+import ml_dtypes
 import numpy as np
 
 from .runtime import mindspore
 
 _from_numpy = mindspore.from_numpy
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
 def from_numpy(array: np.ndarray) -> "mindspore.Tensor":
@@ -17,4 +19,7 @@ def from_numpy(array: np.ndarray) -> "mindspore.Tensor":
 
 def as_numpy(tensor: "mindspore.Tensor") -> np.ndarray:
     """A NumPy array of the tensor; shares memory unless the tensor is a strided view."""
-    return tensor.asnumpy()
+    array = tensor.asnumpy()
+    if array.dtype.num >= 256 and array.dtype is not _BFLOAT16:  # MindSpore has a bfloat16 of its own for NumPy
+        return array.view(np.uint16).view(_BFLOAT16) if array.dtype.name == "bfloat16" else array
+    return array

@@ -23,6 +23,7 @@ from msadapter_hook.version import TORCH_VERSION, __version__
 USAGE = """\
 usage: python -m msadapter_hook [options] program [arguments]
        python -m msadapter_hook [options] --info
+       python -m msadapter_hook convert in.pth out.ckpt (and back; --help tells more)
 
 program, as for python itself:
   script.py          a script; also a folder or a zip file with a __main__.py
@@ -97,6 +98,8 @@ def parse(arguments):
                 raise UsageError(f"argument expected for the {kind} option")
             program_arguments = rest[1:] if len(word) > 2 else rest[2:]
             return options, partial({"-m": run_module, "-c": run_code}[kind], operand[0], program_arguments)
+        if word == "convert" and not os.path.exists(word):
+            return options, partial(run_convert, rest[1:])
         if word == "-":
             return options, partial(run_stdin, rest[1:])
         if not word.startswith("-"):
@@ -177,6 +180,13 @@ def run_module(name, arguments):
     _set_first_path(os.getcwd())
     _new_main()
     _as_main(name, alter_argv=True)
+
+
+def run_convert(arguments):
+    """The command that converts checkpoints between the two libraries."""
+    from importlib import import_module
+
+    raise SystemExit(import_module("msadapter_hook.interop.checkpoints").main(arguments))
 
 
 def run_code(text, arguments):

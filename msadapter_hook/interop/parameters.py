@@ -53,7 +53,7 @@ def adapted(native):
     if link is not None and link.ours() is not None:
         refresh(link)
         return link.ours()
-    memory = native.asnumpy()
+    memory = backend.as_numpy(native)
     if not memory.flags.writeable or not memory.flags.c_contiguous:
         memory = np.array(memory, order="C")
         native.set_data(backend.from_numpy(memory))
@@ -100,7 +100,7 @@ def refresh(link):
         link.memory = mine
         native.set_data(backend.from_numpy(mine), slice_shape=mine.shape != tuple(native.shape))
         return
-    theirs = native.asnumpy()
+    theirs = backend.as_numpy(native)
     if theirs.ctypes.data != link.memory.ctypes.data and theirs.size:
         np.copyto(link.memory, theirs)
         ours._history.storage.generation += 1

@@ -4,6 +4,7 @@ import copyreg
 import io
 import os
 import pickle
+import pickletools
 import struct
 import sys
 import threading
@@ -313,7 +314,24 @@ def _pickle(obj, pickle_module, protocol, file, persistent_id):
         pass
 
     Pickler.persistent_id = lambda self, obj: persistent_id(obj)
-    Pickler(file, protocol=protocol).dump(obj)
+    if _ROOT == "torch" or pickle_module is not pickle:
+        Pickler(file, protocol=protocol).dump(obj)
+        return
+    written = io.BytesIO()
+    Pickler(written, protocol=protocol).dump(obj)
+    file.write(_under_torch(written.getvalue()))
+
+
+def _under_torch(data):
+    """A pickle of this tree, served under another name, with the names that PyTorch's own have: files are for everybody."""
+    made, last = [], 0
+    for opcode, argument, start in pickletools.genops(data):
+        if opcode.name == "GLOBAL" and (argument == _ROOT or argument.startswith((_ROOT + ".", _ROOT + " "))):
+            module, _, name = argument.partition(" ")
+            stop = start + 1 + len(f"{module}\n{name}\n".encode())
+            made += [data[last:start], f"ctorch{module[len(_ROOT):]}\n{name}\n".encode()]
+            last = stop
+    return b"".join([*made, data[last:]])
 
 
 def save(
