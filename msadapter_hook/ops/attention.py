@@ -30,18 +30,22 @@ def causal_mask(rows, columns, dtype):
 
 def _check(query, key, value, attn_mask, is_causal):
     if query.ndim < 2 or key.ndim < 2 or value.ndim < 2:
-        raise RuntimeError(f"Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: {query.ndim} key.dim: "
+        raise RuntimeError("Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
+                           f"{query.ndim} key.dim: "
                            f"{key.ndim} and value.dim: {value.ndim} instead.")
     if not query.dtype == key.dtype == value.dtype:
-        raise RuntimeError(f"Expected query, key, and value to have the same dtype, but got query.dtype: {c_name(query)} key.dtype: "
+        raise RuntimeError("Expected query, key, and value to have the same dtype, but got query.dtype: "
+                           f"{c_name(query)} key.dtype: "
                            f"{c_name(key)} and value.dtype: {c_name(value)} instead.")
     if attn_mask is not None:
         if attn_mask.dtype.kind != "b" and attn_mask.dtype != query.dtype and attn_mask.dtype != np.float32:
             kind = {"int64": "long int"}.get(attn_mask.dtype.name, c_name(attn_mask))
-            raise RuntimeError("Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
+            raise RuntimeError("Expected attn_mask dtype to be bool or float or to match query dtype, but got "
+                               "attn_mask.dtype: "
                                f"{kind} and  query.dtype: {c_name(query)} instead.")
         if is_causal:
-            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when "
+                               "is_causal=True")
 
 
 def _repeated(query, v):
@@ -56,7 +60,8 @@ def _repeated(query, v):
     return shaped(wide, lead[:-1] + (lead[-1] * n,) + v.shape[-2:])
 
 
-@operator("_attention_weights(Tensor query, Tensor key, Tensor? attn_mask, bool is_causal, float? scale, bool enable_gqa) -> Tensor",
+@operator("_attention_weights(Tensor query, Tensor key, Tensor? attn_mask, bool is_causal, float? scale, bool "
+          "enable_gqa) -> Tensor",
           forms="function")
 def _attention_weights(query, key, attn_mask, is_causal, scale, enable_gqa):
     """softmax(query @ key.T * scale + mask); a row that sees nothing is 0."""
@@ -64,7 +69,8 @@ def _attention_weights(query, key, attn_mask, is_causal, scale, enable_gqa):
         key = _repeated(query, key)
     if query.shape[-1] != key.shape[-1]:
         n = math.prod(query.shape[:-2])
-        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{n}, {query.shape[-1]}] but got: "
+        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{n}, {query.shape[-1]}] "
+                           "but got: "
                            f"[{n}, {key.shape[-1]}].")
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None and query.shape[-1] else scale or 0.0
     scores = product(query * scale, key, transpose_b=True)
@@ -91,7 +97,8 @@ def _attention_values(weights, query, value, enable_gqa):
     return product(weights, _repeated(query, value) if enable_gqa else value)
 
 
-@composite("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, "
+@composite("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float "
+           "dropout_p=0.0, "
            "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor", namespace="nn.functional",
            forms="function")
 def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,

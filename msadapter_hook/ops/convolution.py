@@ -15,7 +15,8 @@ def _per_axis(values, n, name):
     if len(values) == 1:
         return values * n
     if len(values) != n:
-        raise RuntimeError(f"expected {name} to be a single integer value or a list of {n} values to match the convolution "
+        raise RuntimeError(f"expected {name} to be a single integer value or a list of {n} values to match the "
+                           "convolution "
                            f"dimensions, but got {name}={list(values)}")
     return values
 
@@ -34,34 +35,41 @@ def _check(x, weight, bias, stride, padding, dilation, groups, transposed, outpu
     if weight.ndim != x.ndim:
         raise RuntimeError(f"expected weight to have {x.ndim} dimensions, but got weight of size {list(weight.shape)}")
     if weight.shape[0] < groups:
-        raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size "
+        raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got "
+                           "weight of size "
                            f"{list(weight.shape)} instead")
     if weight.shape[0] % groups:
-        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of "
+        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but "
+                           "got weight of "
                            f"size [{list(weight.shape)}] instead")
     kernel = weight.shape[2:]
     if not transposed:
         channels = weight.shape[1] * groups
         if x.shape[1] != channels:
-            raise RuntimeError(f"Given groups={groups}, weight of size {list(weight.shape)}, expected input{list(x.shape)} to have "
+            raise RuntimeError(f"Given groups={groups}, weight of size {list(weight.shape)}, expected "
+                               f"input{list(x.shape)} to have "
                                f"{channels} channels, but got {x.shape[1]} channels instead")
         made = weight.shape[0]
         if bias is not None and bias.shape != (made,):
-            raise RuntimeError(f"Given weight of size {list(weight.shape)}, expected bias to be 1-dimensional with {made} elements, "
+            raise RuntimeError(f"Given weight of size {list(weight.shape)}, expected bias to be 1-dimensional with "
+                               f"{made} elements, "
                                f"but got bias of size {list(bias.shape)} instead")
         padded = [n + 2 * p for n, p in zip(x.shape[2:], padding)]
         reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel)]
         if any(k > n for k, n in zip(reach, padded)):
             sizes, kernels = " x ".join(map(str, padded)), " x ".join(map(str, reach))
-            raise RuntimeError(f"Calculated padded input size per channel: ({sizes}). Kernel size: ({kernels}). Kernel size can't be "
+            raise RuntimeError(f"Calculated padded input size per channel: ({sizes}). Kernel size: ({kernels}). "
+                               "Kernel size can't be "
                                "greater than actual input size")
     else:
         if x.shape[1] != weight.shape[0]:
-            raise RuntimeError(f"Given transposed=1, weight of size {list(weight.shape)}, expected input{list(x.shape)} to have "
+            raise RuntimeError(f"Given transposed=1, weight of size {list(weight.shape)}, expected "
+                               f"input{list(x.shape)} to have "
                                f"{weight.shape[0]} channels, but got {x.shape[1]} channels instead")
         made = weight.shape[1] * groups
         if bias is not None and bias.shape != (made,):
-            raise RuntimeError(f"Given transposed=1, weight of size {list(weight.shape)}, expected bias to be 1-dimensional with "
+            raise RuntimeError(f"Given transposed=1, weight of size {list(weight.shape)}, expected bias to be "
+                               "1-dimensional with "
                                f"{made} elements, but got bias of size {list(bias.shape)} instead")
     if x.dtype != weight.dtype:
         raise RuntimeError(f"expected scalar type {dtype_of(x).scalar_name} but found {dtype_of(weight).scalar_name}")
@@ -76,7 +84,8 @@ def _batched(x, n, name):
     if x.ndim == n + 1:
         return shaped(x, (1,) + x.shape), True
     if x.ndim != n + 2:
-        raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: "
+        raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of "
+                           "size: "
                            f"{list(x.shape)}")
     return x, False
 
@@ -118,7 +127,8 @@ def conv_transpose_values(x, weight, bias, stride, padding, output_padding, dila
                   for n, s, p, d, k, o in zip(x.shape[2:], stride, padding, dilation, kernel, output_padding)])
     if any(n <= 0 for n in size):
         given, made = " x ".join(map(str, x.shape[2:])), " x ".join(map(str, size))
-        raise RuntimeError(f"Given input size per channel: ({given}). Calculated output size per channel: ({made}). Output size is "
+        raise RuntimeError(f"Given input size per channel: ({given}). Calculated output size per channel: ({made}). "
+                           "Output size is "
                            "too small")
     sequence = x.ndim == 3
     if sequence:
@@ -133,7 +143,8 @@ def _convolution(n, input, weight, bias, stride, padding, dilation, groups):
     if weight.ndim != n + 2:
         if isinstance(padding, str):
             raise RuntimeError(f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight"
-                               f"{list(weight.shape)}, but got {x.ndim}-dimensional input of size {list(x.shape)} instead")
+                               f"{list(weight.shape)}, but got {x.ndim}-dimensional input of size {list(x.shape)} "
+                               "instead")
         n = weight.ndim - 2
     stride, dilation = _per_axis(stride, n, "stride"), _per_axis(dilation, n, "dilation")
     if isinstance(padding, str):
@@ -172,14 +183,16 @@ def _integers(padding):
 
 # ------------------------------------------------------------------------------------------------ operators
 def _declare(n):
-    @operator(f"conv{n}d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, any padding=0, int[1] dilation=1, "
+    @operator(f"conv{n}d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, any padding=0, int[1] "
+              "dilation=1, "
               "int groups=1) -> Tensor", namespace="nn.functional", forms="function", aliases=(f"conv{n}d",),
               saves="input:weight weight:input", grad_name="ConvolutionBackward0")
     def conv(input, weight, bias=None, stride=(1,), padding=0, dilation=(1,), groups=1):
         return _convolution(n, input, weight, bias, _tuple(stride), _integers(padding), _tuple(dilation), groups)
 
     axes = "LHWD"[:1] if n == 1 else ("H, W" if n == 2 else "D, H, W")
-    conv.__doc__ = (f"Convolution of (N, C, {axes}) or (C, {axes}) with weights (O, C/groups, …). Padding may be 'valid' or 'same'.\n"
+    conv.__doc__ = (f"Convolution of (N, C, {axes}) or (C, {axes}) with weights (O, C/groups, …). Padding may be "
+                    "'valid' or 'same'.\n"
                     f"\n    Source: PyTorch, torch.nn.functional.conv{n}d.\n    ")
 
     @operator(f"conv_transpose{n}d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, "
@@ -206,7 +219,8 @@ for _n in (1, 2, 3):
     _declare(_n)
 
 
-@operator("convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, "
+@operator("convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool "
+          "transposed, "
           "int[] output_padding, int groups) -> Tensor", forms="function", saves="input:weight weight:input",
           grad_name="ConvolutionBackward0")
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
@@ -223,7 +237,10 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
 @operator("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor", forms="function", saves="self weight bias",
           aliases=("nn.functional.conv_tbc",))
 def conv_tbc(self, weight, bias, pad=0):
-    """Convolution of a sequence (time, batch, channels) with weights (kernel, in, out). Source: PyTorch, torch.conv_tbc."""
+    """Convolution of a sequence (time, batch, channels) with weights (kernel, in, out).
+
+    Source: PyTorch, torch.conv_tbc.
+    """
     x = permuted(self, (1, 2, 0))
     w = permuted(weight, (2, 1, 0))
     return permuted(conv_values(x, w, bias, (1,), (pad,), (1,), 1), (2, 0, 1))

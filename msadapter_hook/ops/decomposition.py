@@ -16,14 +16,15 @@ from .linalg_checks import LinAlgError
 from .promotion import dtype_of
 from .registry import call, composite, operator, plain, write_out
 
-LINALG = dict(namespace="linalg", forms="function out")
+LINALG = {"namespace": "linalg", "forms": "function out"}
 BOTH = "function method out"
 
 
 # ------------------------------------------------------------------------------------------------ QR
 def _qr_values(A, mode):
     if mode not in ("reduced", "r", "complete"):
-        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'")
+        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or "
+                           "'complete'")
     checks.is_factorable(A, "linalg.qr")
     if mode == "r":
         if A.requires_grad:
@@ -35,7 +36,8 @@ def _qr_values(A, mode):
 
 
 def _refused(grads, outs, needs, a, *, mode):
-    raise RuntimeError("The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, "
+    raise RuntimeError("The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
+                       "linalg.qr(A, "
                        "mode='reduced') if you are going to require gradients.")
 
 
@@ -87,7 +89,7 @@ def ormqr(self, input2, input3, left=True, transpose=False):
     """Product of the whole orthogonal matrix of reflectors (self, input2) with input3. Source: PyTorch, torch.ormqr."""
     if input2.ndim and self.ndim > 1 and input3.ndim > 1:
         most = min(input3.shape[-2 if left else -1], self.shape[-1])
-        if input2.shape[-1] != most and input2.shape[-1] > most:
+        if input2.shape[-1] > most:
             raise RuntimeError("torch.ormqr: tau.shape[-1] must be equal to min(other.shape[-2], input.shape[-1])")
     if self.ndim < 2 or input3.ndim < 2:
         raise RuntimeError("torch.ormqr: input must have at least 2 dimensions." if self.ndim < 2 else
@@ -95,7 +97,8 @@ def ormqr(self, input2, input3, left=True, transpose=False):
     m = self.shape[-2]
     size = input3.shape[-2 if left else -1]
     if size < input2.shape[-1]:
-        raise RuntimeError(f"torch.ormqr: other.shape[{-2 if left else -1}] must be greater than or equal to tau.shape[-1]")
+        raise RuntimeError(f"torch.ormqr: other.shape[{-2 if left else -1}] must be greater than or equal to "
+                           "tau.shape[-1]")
     if size != m:
         raise RuntimeError(f"torch.ormqr: other.shape[{-2 if left else -1}] must be equal to input.shape[-2]")
     n = self.shape[-1]
@@ -113,7 +116,8 @@ def ormqr(self, input2, input3, left=True, transpose=False):
 def _svd(A, full, name):
     checks.is_factorable(A, name)
     if not np.isfinite(A.numpy).all():
-        raise LinAlgError(f"{name}: The algorithm failed to converge because the input matrix contained non-finite values.")
+        raise LinAlgError(f"{name}: The algorithm failed to converge because the input matrix contained non-finite "
+                          "values.")
     return prims.singular_values(A, full=full)
 
 
@@ -122,7 +126,8 @@ def _svd(A, full, name):
 def svd(A, full_matrices=True, driver=None):
     """A = U diag(S) Vh. LinAlgError for non-finite input. Source: PyTorch, torch.linalg.svd."""
     if driver is not None:
-        raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.")
+        raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
+                           "cuSOLVER backend.")
     return _svd(A, full_matrices, "linalg.svd")
 
 
@@ -137,7 +142,7 @@ def svdvals(A, driver=None):
 def torch_svd(self, some=True, compute_uv=True):
     """self = U diag(S) V*. Source: PyTorch, torch.svd."""
     if self.ndim < 2:
-        raise RuntimeError("linalg.svd: input should have at least 2 dimensions, but has {} dimensions instead".format(self.ndim))
+        raise RuntimeError(f"linalg.svd: input should have at least 2 dimensions, but has {self.ndim} dimensions instead")
     u, s, vh = _svd(self, not some and compute_uv, "linalg.svd")
     if not compute_uv:
         m, n = self.shape[-2:]
@@ -156,7 +161,10 @@ def _eigh(A, UPLO, name):
 
 @operator("eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)", grad_name="LinalgEighBackward0", **LINALG)
 def eigh(self, UPLO="L"):
-    """Eigenvalues, ascending, and eigenvectors of symmetric or Hermitian matrices. Source: PyTorch, torch.linalg.eigh."""
+    """Eigenvalues, ascending, and eigenvectors of symmetric or Hermitian matrices.
+
+    Source: PyTorch, torch.linalg.eigh.
+    """
     return _eigh(self, UPLO, "linalg.eigh")
 
 
@@ -195,26 +203,32 @@ def _lu_factor(A, pivot, name):
 
 @operator("lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", grad_name="LinalgLuFactorExBackward0", **LINALG)
 def lu_factor(A, pivot=True):
-    """Packed LU factors and the row exchanges, from 1. RuntimeError for a singular matrix. Source: PyTorch, torch.linalg.lu_factor."""
+    """Packed LU factors and the row exchanges, from 1. RuntimeError for a singular matrix.
+
+    Source: PyTorch, torch.linalg.lu_factor.
+    """
     packed, pivots, info = _lu_factor(A, pivot, "linalg.lu_factor")
     flat = info.numpy.reshape(-1)
     bad = np.flatnonzero(flat > 0)
     if bad.size:
         at = f"(Batch element {int(bad[0])}): " if info.ndim else ""
         k = int(flat[bad[0]])
-        raise RuntimeError(f"torch.linalg.lu_factor: {at}U[{k},{k}] is zero and using it on lu_solve would result in a division by zero. "
+        raise RuntimeError(f"torch.linalg.lu_factor: {at}U[{k},{k}] is zero and using it on lu_solve would result in "
+                           "a division by zero. "
                            "If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
                            "linalg.lu_factor_ex(A, pivot)")
     return packed, pivots
 
 
-@operator("lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)",
+@operator("lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor "
+          "info)",
           grad_name="LinalgLuFactorExBackward0", **LINALG)
 def lu_factor_ex(A, pivot=True, check_errors=False):
     """As lu_factor, with LAPACK's info instead of an error. Source: PyTorch, torch.linalg.lu_factor_ex."""
     made = _lu_factor(A, pivot, "linalg.lu_factor_ex")
     if check_errors:
-        checks.raise_first(made[2].numpy, "torch.linalg.lu_factor_ex", lambda k: f"U[{k},{k}] is zero and using it on lu_solve would "
+        checks.raise_first(made[2].numpy, "torch.linalg.lu_factor_ex", lambda k: f"U[{k},{k}] is zero and using it on "
+                                                                                 "lu_solve would "
                            "result in a division by zero.")
     return made
 
@@ -227,7 +241,8 @@ def lu(A, pivot=True):
     return value_of(permutation_matrix(pivots.numpy - 1, A.shape[-2], A.dtype)), left, right
 
 
-@operator("_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)",
+@operator("_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor "
+          "info)",
           forms="function", grad_name="LinalgLuFactorExBackward0")
 def lu_with_info(self, pivot=True, check_errors=True):
     """Packed LU factors, row exchanges and LAPACK's info. Source: PyTorch, torch._lu_with_info."""
@@ -253,7 +268,8 @@ plain(torch_lu, name="lu", method="lu")
 def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
     """P, L and U of packed factors. Source: PyTorch, torch.lu_unpack."""
     if unpack_pivots and LU_pivots.dtype != np.int32:
-        raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\nNote: this function "
+        raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 "
+                           "dtype.\nNote: this function "
                            "is intended to be used with the output produced by torch.linalg.lu_factor")
     nothing = value_of(np.zeros(0, LU_data.dtype))
     left, right = unpacked(LU_data) if unpack_data else (nothing, nothing)
@@ -313,10 +329,14 @@ def _ldl_host(a, *, hermitian):
 _ldl = prims.host_call("ldl_factor", _ldl_host, outputs=3, differentiable=False)
 
 
-@operator("ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, Tensor pivots, Tensor info)",
+@operator("ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, Tensor pivots, "
+          "Tensor info)",
           **LINALG)
 def ldl_factor_ex(self, hermitian=False, check_errors=False):
-    """Packed factors of a symmetric or Hermitian matrix, with LAPACK's info. Source: PyTorch, torch.linalg.ldl_factor_ex."""
+    """Packed factors of a symmetric or Hermitian matrix, with LAPACK's info.
+
+    Source: PyTorch, torch.linalg.ldl_factor_ex.
+    """
     checks.is_solvable(self, "linalg.ldl_factor_ex")
     return _ldl(self, hermitian=hermitian)
 
@@ -380,7 +400,8 @@ def ldl_solve(LD, pivots, B, hermitian=False):
 _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
-@operator("lstsq(Tensor self, Tensor B, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, "
+@operator("lstsq(Tensor self, Tensor B, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor "
+          "residuals, Tensor rank, "
           "Tensor singular_values)", grad_name="LinalgLstsqBackward0", **LINALG)
 def lstsq(self, B, rcond=None, driver=None):
     """The X of least |A X - B|, of least norm where several are. Source: PyTorch, torch.linalg.lstsq."""

@@ -88,21 +88,25 @@ vector_norm_values = prims.host_call("vector_norm", _norm_host, vjp=[_norm_vjp])
 def norm_dtype(x, dtype, name):
     """The input of a norm in the dtype asked for."""
     if not (dtype_of(x).is_floating_point or dtype_of(x).is_complex):
-        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {dtype_of(x).scalar_name}")
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got "
+                           f"{dtype_of(x).scalar_name}")
     if dtype is None:
         return x
     if dtype_of(x).is_complex and not dtype.is_complex or not (dtype.is_floating_point or dtype.is_complex):
         kind = "complex" if dtype_of(x).is_complex else "real"
-        raise RuntimeError(f"{name}: dtype should be {'complex' if kind == 'complex' else 'floating point'} for {kind} inputs, but got "
+        raise RuntimeError(f"{name}: dtype should be {'complex' if kind == 'complex' else 'floating point'} for "
+                           f"{kind} inputs, but got "
                            f"{dtype.scalar_name}" if kind == "complex" or dtype.is_complex else
                            f"{name}: dtype should be floating point or complex, but got {dtype.scalar_name}")
     if not dtypes.can_cast(dtype_of(x), dtype) or dtype.itemsize < dtype_of(x).itemsize:
-        raise RuntimeError(f"{name}: the dtype of the input ({dtype_of(x).scalar_name}) should be convertible without narrowing to the "
+        raise RuntimeError(f"{name}: the dtype of the input ({dtype_of(x).scalar_name}) should be convertible without "
+                           "narrowing to the "
                            f"specified dtype ({dtype.scalar_name})")
     return to(x, dtype)
 
 
-@operator("vector_norm(Tensor x, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+@operator("vector_norm(Tensor x, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "
+          "Tensor",
           namespace="linalg", forms="function out", saves="x result", grad_name="LinalgVectorNormBackward0")
 def vector_norm(x, ord=2, dim=None, keepdim=False, dtype=None):
     """The `ord`-norm of vectors along `dim`, by default of all elements. Source: PyTorch, torch.linalg.vector_norm."""
@@ -110,10 +114,12 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, dtype=None):
     axes = axes_of(value, dim)
     if value.size == 0 and (ord < 0 or ord == float("inf")) and any(value.shape[i] == 0 for i in axes):
         if dim is None:
-            raise RuntimeError(f"linalg.vector_norm cannot compute the {ord} norm on an empty tensor because the operation does not have "
+            raise RuntimeError(f"linalg.vector_norm cannot compute the {ord} norm on an empty tensor because the "
+                               "operation does not have "
                                "an identity")
         at = next(i for i in axes if value.shape[i] == 0)
-        raise RuntimeError(f"linalg.vector_norm cannot compute the {ord} norm on the dimension {at} because this dimension is empty and "
+        raise RuntimeError(f"linalg.vector_norm cannot compute the {ord} norm on the dimension {at} because this "
+                           "dimension is empty and "
                            "the operation does not have an identity")
     return vector_norm_values(value, order=float(ord), axes=axes, keepdims=keepdim)
 
@@ -218,7 +224,10 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
 @operator("pdist(Tensor input, float p=2.0) -> Tensor", namespace="nn.functional", forms="function", aliases=("pdist",),
           saves="input", grad_name="PdistBackward0")
 def pdist(input, p=2.0):
-    """p-norm distances of all pairs of rows, each pair once: (N, M) → (N(N-1)/2,). Source: PyTorch, torch.nn.functional.pdist."""
+    """p-norm distances of all pairs of rows, each pair once: (N, M) → (N(N-1)/2,).
+
+    Source: PyTorch, torch.nn.functional.pdist.
+    """
     if input.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
     if not dtype_of(input).is_floating_point:

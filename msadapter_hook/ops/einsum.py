@@ -18,13 +18,15 @@ _ELLIPSIS = "..."
 
 # ------------------------------------------------------------------------------------------------ einsum
 def einsum(equation, *operands):
-    """Sum of products over the axes that an equation names; also in the form operand, sublist, operand, sublist, …, output.
+    """Sum of products over the axes that an equation names; also in the form operand, sublist, operand, sublist, …,
+    output.
 
     Letters that repeat within one operand take its diagonal; `...` stands for axes that broadcast. RuntimeError where
     equation and operands do not fit. Source: PyTorch, torch.einsum.
     """
     if not operands:
-        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its "
+        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one "
+                         "operand and its "
                          "subscripts list")
     if isinstance(equation, Tensor):
         equation, operands = _from_sublists((equation, *operands))
@@ -71,7 +73,8 @@ def _names(text, where):
             i += 3
             continue
         if not (c.isascii() and c.isalpha()):
-            raise RuntimeError(f"einsum(): invalid subscript given at index {i} in the equation string, subscripts must be in "
+            raise RuntimeError(f"einsum(): invalid subscript given at index {i} in the equation string, subscripts "
+                               "must be in "
                                "[a-zA-Z]")
         names.append(c)
         i += 1
@@ -93,11 +96,13 @@ def _einsum(equation, operands):
         plain_names = [n for n in names if n != _ELLIPSIS]
         if _ELLIPSIS in names:
             if len(plain_names) > v.ndim:
-                raise RuntimeError(f"einsum(): the number of subscripts in the equation ({len(plain_names)}) is more than the number "
+                raise RuntimeError(f"einsum(): the number of subscripts in the equation ({len(plain_names)}) is more "
+                                   "than the number "
                                    f"of dimensions ({v.ndim}) for operand {i}")
             rank = max(rank, v.ndim - len(plain_names))
         elif len(plain_names) != v.ndim:
-            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({len(plain_names)}) does not match the number "
+            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({len(plain_names)}) does not "
+                               "match the number "
                                f"of dimensions ({v.ndim}) for operand {i} and no ellipsis was given")
 
     def spelled(names, ndim):
@@ -120,7 +125,8 @@ def _einsum(equation, operands):
             elif n in out:
                 raise RuntimeError(f"einsum(): output subscript {n} appears more than once in the output")
             elif not any(n in names for names in full):
-                raise RuntimeError(f"einsum(): output subscript {n} does not appear in the equation for any input operand")
+                raise RuntimeError(f"einsum(): output subscript {n} does not appear in the equation for any input "
+                                   "operand")
             else:
                 out.append(n)
     else:
@@ -134,7 +140,8 @@ def _einsum(equation, operands):
     for i, (names, v) in enumerate(zip(full, operands)):
         for n, s in zip(names, v.shape):
             if seen.get(n, 1) != 1 and s not in (1, seen[n]):
-                raise RuntimeError(f"einsum(): subscript {n if isinstance(n, str) else '...'} has size {s} for operand {i} which "
+                raise RuntimeError(f"einsum(): subscript {n if isinstance(n, str) else '...'} has size {s} for "
+                                   f"operand {i} which "
                                    f"does not broadcast with previously seen size {seen[n]}")
             seen[n] = s if seen.get(n, 1) == 1 else seen[n]
     pairs = [_diagonals(v, names, i) for i, (v, names) in enumerate(zip(operands, full))]
@@ -165,7 +172,8 @@ def _diagonals(v, names, operand):
             i = names.index(n)
             j = names.index(n, i + 1)
             if v.shape[i] != v.shape[j]:
-                raise RuntimeError(f"einsum(): subscript {n} is repeated for operand {operand} but the sizes don't match, "
+                raise RuntimeError(f"einsum(): subscript {n} is repeated for operand {operand} but the sizes don't "
+                                   "match, "
                                    f"{v.shape[j]} != {v.shape[i]}")
             v = diagonal_values(v, i, j)
             names = [n] + [m for k, m in enumerate(names) if k not in (i, j)]
@@ -186,12 +194,14 @@ def _tensordot(self, other, dims_self, dims_other):
     db = [d % other.ndim if -other.ndim <= d < other.ndim else d for d in dims_other]
     for d, v in [(d, self) for d in da] + [(d, other) for d in db]:
         if not 0 <= d < v.ndim:
-            raise IndexError(f"Dimension out of range (expected to be in range of [{-v.ndim}, {v.ndim - 1}], but got {d})")
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-v.ndim}, {v.ndim - 1}], but got "
+                             f"{d})")
     free_a = [i for i in range(self.ndim) if i not in da]
     free_b = [i for i in range(other.ndim) if i not in db]
     for i, j, ia, jb in zip(da, db, dims_self, dims_other):
         if self.shape[i] != other.shape[j] and 1 not in (self.shape[i], other.shape[j]):
-            raise RuntimeError(f"contracted dimensions need to match, but first has size {self.shape[i]} in dim {ia} and second "
+            raise RuntimeError(f"contracted dimensions need to match, but first has size {self.shape[i]} in dim {ia} "
+                               "and second "
                                f"has size {other.shape[j]} in dim {jb}")
     for i, j in zip(da, db):  # a contracted size of 1 broadcasts: the other one is summed first
         if self.shape[i] == 1 and other.shape[j] != 1:

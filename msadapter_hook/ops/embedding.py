@@ -16,7 +16,8 @@ from .registry import call, operator, plain
 # ------------------------------------------------------------------------------------------------ lookup
 def _check_indices(indices, name):
     if indices.dtype.name not in ("int64", "int32"):
-        raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+        raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: "
+                           "Long, Int; but got "
                            f"torch.{dtype_of(indices).scalar_name}Tensor instead (while checking arguments for {name})")
 
 
@@ -33,10 +34,14 @@ def _rows(weight, indices):
     return prims.gather(weight, indices, axis=0)
 
 
-@operator("embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+@operator("embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool "
+          "sparse=False) -> Tensor",
           forms="function", grad_name="EmbeddingBackward0")
 def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
-    """Rows of a table (V, D) at int64 or int32 indices of any shape. IndexError out of range. Source: PyTorch, torch.embedding."""
+    """Rows of a table (V, D) at int64 or int32 indices of any shape. IndexError out of range.
+
+    Source: PyTorch, torch.embedding.
+    """
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     _check_indices(indices, "embedding")
@@ -73,8 +78,8 @@ def _renormalize(weight, indices, max_norm, norm_type):
 
 
 def functional_embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
-    """Rows of `weight` (V, D) at the indices `input`: shape (*, D). `padding_idx` gets no gradient; with `max_norm` the rows in
-    use are shortened in place first. Source: PyTorch, torch.nn.functional.embedding.
+    """Rows of `weight` (V, D) at the indices `input`: shape (*, D). `padding_idx` gets no gradient; with `max_norm`
+    the rows in use are shortened in place first. Source: PyTorch, torch.nn.functional.embedding.
     """
     if padding_idx is not None:
         rows = weight.size(0)
@@ -95,17 +100,20 @@ plain(functional_embedding, name="nn.functional.embedding")
 
 
 # ------------------------------------------------------------------------------------------------ bags
-@operator("_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, str mode, Tensor? per_sample_weights, int padding_idx, "
+@operator("_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, str mode, Tensor? per_sample_weights, int "
+          "padding_idx, "
           "bool include_last_offset, bool scale_grad_by_freq) -> Tensor", forms="function", grad_name="EmbeddingBagBackward0")
 def _embedding_bag(weight, indices, offsets, mode, per_sample_weights, padding_idx, include_last_offset, scale_grad_by_freq):
     _check_indices(indices, "embedding_bag")
     _in_range(indices, weight.shape[0])
     at, starts = indices.numpy, offsets.numpy
     if starts.size and starts[0] != 0:
-        raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, "
+        raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
+                           "position 0. However, "
                            f"got {int(starts[0])}")
     if starts.size and starts[-1] > at.size:
-        raise RuntimeError(f"offsets[-1] can not be greater than input's length {at.size} but got offsets[-1] of {int(starts[-1])}")
+        raise RuntimeError(f"offsets[-1] can not be greater than input's length {at.size} but got offsets[-1] of "
+                           f"{int(starts[-1])}")
     ends = np.append(starts[1:], at.size) if not include_last_offset else starts[1:]
     if include_last_offset:
         starts = starts[:-1]
@@ -154,17 +162,20 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
     ValueError where input, offsets and weights do not fit. Source: PyTorch, torch.nn.functional.embedding_bag.
     """
     if weight.dtype == call_int64() and input.is_floating_point():
-        warnings.warn("Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is "
+        warnings.warn("Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, "
+                      "...)` is "
                       "deprecated, and should now be `embedding_bag(input, weight, ...)`.", stacklevel=2)
         weight, input = input, weight
     if per_sample_weights is not None and input.size() != per_sample_weights.size():
-        raise ValueError(f"embedding_bag: If per_sample_weights ({Size(per_sample_weights.shape)}) is not None, then it must have the "
+        raise ValueError(f"embedding_bag: If per_sample_weights ({Size(per_sample_weights.shape)}) is not None, then "
+                         "it must have the "
                          f"same shape as the input ({Size(input.shape)})")
     if weight.dim() != 2:
         raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}")
     if input.dim() == 2:
         if offsets is not None:
-            raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
+            raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of "
+                             "fixed length "
                              f"sequences. However, found offsets of type {type(offsets)}")
         bags, length = input.shape
         offsets = call("arange", 0, bags * length if length else bags, length or 1, dtype=input.dtype)
@@ -190,7 +201,8 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
         if sparse:
             raise ValueError("max mode does not support sparse weights")
     if per_sample_weights is not None and mode != "sum":
-        raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' "
+        raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only "
+                                  "supported for mode='sum' "
                                   f"(got mode='{mode}'). Please open a feature request on GitHub.")
     if max_norm is not None:
         _renormalize(weight, input, max_norm, norm_type)

@@ -14,7 +14,7 @@ from ._contract import permuted, shaped
 from .promotion import dtype_of, floating, promote
 from .registry import call, composite, operator
 
-FFT = dict(namespace="fft", forms="function out")
+FFT = {"namespace": "fft", "forms": "function out"}
 
 
 # ------------------------------------------------------------------------------------------------ primitives
@@ -183,7 +183,8 @@ _TWO = "(Tensor self, int[1]? s=None, int[1] dim=[-2,-1], str? norm=None) -> Ten
 _MANY = "(Tensor self, int[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor"
 _KINDS = {"fft": (_many_c2c, True), "ifft": (_many_c2c, False), "rfft": (_many_r2c, True), "ihfft": (_many_r2c, False),
           "irfft": (_many_c2r, False), "hfft": (_many_c2r, True)}
-_SAYS = {"fft": "Fourier transform", "ifft": "Inverse Fourier transform", "rfft": "Half of the Fourier transform of real input",
+_SAYS = {"fft": "Fourier transform", "ifft": "Inverse Fourier transform", "rfft": "Half of the Fourier transform of "
+                                                                                  "real input",
          "irfft": "Real signal from half of its transform", "hfft": "Real transform of half of a Hermitian signal",
          "ihfft": "Half of the inverse transform of real input"}
 
@@ -216,7 +217,8 @@ for _name, (_kernel, _forward) in _KINDS.items():
 
 
 # ------------------------------------------------------------------------------------------------ frequencies and shifts
-@operator("fftfreq(int n, float d=1.0, *, ScalarType? dtype=None, any layout=None, any device=None, bool pin_memory=False, "
+@operator("fftfreq(int n, float d=1.0, *, ScalarType? dtype=None, any layout=None, any device=None, bool "
+          "pin_memory=False, "
           "bool requires_grad=False) -> Tensor", **FFT)
 def fftfreq(n, d=1.0, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
     """The frequencies of the elements of a transform of length n. Source: PyTorch, torch.fft.fftfreq."""
@@ -224,7 +226,8 @@ def fftfreq(n, d=1.0, dtype=None, layout=None, device=None, pin_memory=False, re
     return _frequency_values(np.where(i < (n + 1) // 2, i, i - n), n, d, dtype, "fftfreq")
 
 
-@operator("rfftfreq(int n, float d=1.0, *, ScalarType? dtype=None, any layout=None, any device=None, bool pin_memory=False, "
+@operator("rfftfreq(int n, float d=1.0, *, ScalarType? dtype=None, any layout=None, any device=None, bool "
+          "pin_memory=False, "
           "bool requires_grad=False) -> Tensor", **FFT)
 def rfftfreq(n, d=1.0, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
     """The frequencies of the elements of a half transform of length n. Source: PyTorch, torch.fft.rfftfreq."""
@@ -277,7 +280,8 @@ def _padded_window(window, win_length, n_fft, dtype):
     return prims.pad(window, before=(left,), after=(n_fft - win_length - left,), value=0)
 
 
-@operator("_stft(Tensor self, int n_fft, int hop_length, int win_length, Tensor? window, bool normalized, bool? onesided, "
+@operator("_stft(Tensor self, int n_fft, int hop_length, int win_length, Tensor? window, bool normalized, bool? "
+          "onesided, "
           "bool return_complex) -> Tensor", forms="function", grad_name="TransposeBackward0")
 def _stft(self, n_fft, hop_length, win_length, window, normalized, onesided, return_complex):
     text = (f"stft({_kind(self)}{list(self.shape)}, n_fft={n_fft}, hop_length={hop_length}, win_length={win_length}, "
@@ -297,7 +301,8 @@ def _stft(self, n_fft, hop_length, win_length, window, normalized, onesided, ret
     if not 0 < win_length <= n_fft:
         raise RuntimeError(f"{text}: expected 0 < win_length <= n_fft, but got win_length={win_length}")
     if window is not None and window.shape != (win_length,):
-        raise RuntimeError(f"{text}: expected a 1D window tensor of size equal to win_length={win_length}, but got window with size "
+        raise RuntimeError(f"{text}: expected a 1D window tensor of size equal to win_length={win_length}, but got "
+                           "window with size "
                            f"{list(window.shape)}")
     frames = 1 + (length - n_fft) // hop_length
     at = np.arange(frames)[:, None] * hop_length + np.arange(n_fft)[None]
@@ -323,17 +328,22 @@ def _stft(self, n_fft, hop_length, win_length, window, normalized, onesided, ret
     return prims.stack(prims.real(made), prims.imag(made), axis=made.ndim)
 
 
-@composite("stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, "
+@composite("stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool "
+           "center=True, "
            "str pad_mode='reflect', bool normalized=False, bool? onesided=None, bool? return_complex=None, "
            "bool? align_to_window=None) -> Tensor", forms="function method")
 def stft(self, n_fft, hop_length=None, win_length=None, window=None, center=True, pad_mode="reflect", normalized=False,
          onesided=None, return_complex=None, align_to_window=None):
-    """Transforms of overlapping windowed frames: (L,) or (B, L) → (…, frequencies, frames). Source: PyTorch, torch.stft."""
+    """Transforms of overlapping windowed frames: (L,) or (B, L) → (…, frequencies, frames).
+
+    Source: PyTorch, torch.stft.
+    """
     hop_length = n_fft // 4 if hop_length is None else hop_length
     win_length = n_fft if win_length is None else win_length
     if return_complex is None:
         if not (self.is_complex() or window is not None and window.is_complex()):
-            raise RuntimeError("stft requires the return_complex parameter be given for real inputs, and will further require that "
+            raise RuntimeError("stft requires the return_complex parameter be given for real inputs, and will further "
+                               "require that "
                                "return_complex=True in a future PyTorch release.")
         return_complex = True
     if center:
@@ -345,19 +355,25 @@ def stft(self, n_fft, hop_length=None, win_length=None, window=None, center=True
     return call("_stft", self, n_fft, hop_length, win_length, window, normalized, onesided, return_complex)
 
 
-@operator("istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, "
+@operator("istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool "
+          "center=True, "
           "bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor",
           forms="function method", grad_name="SliceBackward0")
 def istft(self, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False, onesided=None,
           length=None, return_complex=False):
-    """The signal of overlapping windowed transforms. RuntimeError where the windows leave gaps. Source: PyTorch, torch.istft."""
+    """The signal of overlapping windowed transforms. RuntimeError where the windows leave gaps.
+
+    Source: PyTorch, torch.istft.
+    """
     hop = n_fft // 4 if hop_length is None else hop_length
     width = n_fft if win_length is None else win_length
     text = (f"istft({_kind(self)}{list(self.shape)}, n_fft={n_fft}, hop_length={hop}, win_length={width}, "
-            f"window={_describe_window(window)}, center={int(center)}, normalized={int(normalized)}, onesided={onesided}, "
+            f"window={_describe_window(window)}, center={int(center)}, normalized={int(normalized)}, "
+            f"onesided={onesided}, "
             f"length={length}, return_complex={int(return_complex)}) ")
     if self.dtype.kind != "c":
-        raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with return_complex=True.")
+        raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with "
+                           "return_complex=True.")
     if self.size == 0:
         raise RuntimeError(f"{text}: input tensor cannot be empty.")
     if self.ndim not in (2, 3):
@@ -369,7 +385,8 @@ def istft(self, n_fft, hop_length=None, win_length=None, window=None, center=Tru
     expected = n_fft // 2 + 1 if half else n_fft
     if bins != expected:
         raise RuntimeError(f"{text}: expected the frequency dimension (3rd to the last) of the input tensor to match "
-                           f"{'n_fft / 2 + 1' if half else 'n_fft'} when onesided={'True' if half else 'False'}, but got {bins}")
+                           f"{'n_fft / 2 + 1' if half else 'n_fft'} when onesided={'True' if half else 'False'}, but "
+                           f"got {bins}")
     if not 0 < hop <= width:
         raise RuntimeError(f"{text}: expected 0 < hop_length <= win_length")
     if not 0 < width <= n_fft:
@@ -385,10 +402,8 @@ def istft(self, n_fft, hop_length=None, win_length=None, window=None, center=Tru
             raise RuntimeError(f"{text}: Cannot have onesided output if window or input is complex")
         parts = _c2c(spectra, axes=(2,), forward=False, scale=scale)
         w = _complex(w)
-    elif half:
-        parts = _c2r(spectra, axis=2, n=n_fft, forward=False, scale=scale)
-    else:
-        parts = prims.real(_c2c(spectra, axes=(2,), forward=False, scale=scale))
+    else:  # of a whole transform only the first half counts
+        parts = _c2r(_resized(spectra, 2, n_fft // 2 + 1), axis=2, n=n_fft, forward=False, scale=scale)
     parts = parts * prims.cast(w, dtype=parts.dtype)
     total = n_fft + hop * (frames - 1)
     at = value_of(np.arange(frames)[:, None] * hop + np.arange(n_fft)[None])

@@ -125,12 +125,13 @@ def _matrix(mode, n, out, factor, align, antialias, dtype):
 def _interpolate(self, size, mode, factors, align, antialias):
     n = len(size)
     if 0 in self.shape[1:]:
-        raise RuntimeError(f"Non-empty {self.ndim}D data tensor expected but got a tensor with sizes {list(self.shape)}")
+        raise RuntimeError(f"Non-empty {self.ndim}D data tensor expected but got a tensor with sizes "
+                           f"{list(self.shape)}")
     if min(size) <= 0:
         axes = ("W", "HW", "DHW")[n - 1]
         given, made = (", ".join(f"{a}: {s}" for a, s in zip(axes, sizes)) for sizes in (self.shape[2:], size))
         raise RuntimeError(f"Input and output sizes should be greater than 0, but got input ({given}) output ({made})")
-    name = f"upsample_{mode.replace('-', '_')}{n if mode.startswith('nearest') else ''}{'d' if mode.startswith('nearest') else '2d'}"
+    name = f"upsample_{mode.replace('-', '_')}" + (f"{n}d" if mode.startswith("nearest") else "2d")
     if self.dtype.kind not in "fV" and self.dtype != np.uint8:
         raise NotImplementedError(f"\"{name}_channels_last\" not implemented for '{dtype_of(self).scalar_name}'")
     made = self
@@ -139,7 +140,7 @@ def _interpolate(self, size, mode, factors, align, antialias):
             if s != self.shape[2 + i] or f:
                 index = _nearest(self.shape[2 + i], s, f, mode == "nearest-exact", self.dtype)
                 made = prims.gather(made, value_of(index), axis=2 + i)
-        return made
+        return prims.copy(made) if made is self else made
     single = self.dtype.itemsize < 4
     if single:
         made = prims.cast(made, dtype=np.dtype(np.float32))
@@ -150,11 +151,13 @@ def _interpolate(self, size, mode, factors, align, antialias):
         made = along(made, 2 + i, matrix)
     if self.dtype == np.uint8:
         made = value_of(np.clip(np.rint(made.numpy), 0, 255))
+    if made is self:
+        return prims.copy(made)
     return prims.cast(made, dtype=self.dtype) if single else made
 
 
-_MODES = {3: ("nearest", "nearest-exact", "area", "linear"), 4: ("nearest", "nearest-exact", "area", "bilinear", "bicubic", "lanczos"),
-          5: ("nearest", "nearest-exact", "area", "trilinear")}
+_ANY = ("nearest", "nearest-exact", "area")
+_MODES = {3: (*_ANY, "linear"), 4: (*_ANY, "bilinear", "bicubic", "lanczos"), 5: (*_ANY, "trilinear")}
 _NEEDS = {"linear": 3, "bilinear": 4, "trilinear": 5}
 
 
@@ -166,7 +169,8 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     """
     if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:
-            raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | "
+            raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | "
+                             "bicubic | "
                              "trilinear")
     align = bool(align_corners)
     n = input.dim() - 2
@@ -177,8 +181,10 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     if size is not None:
         if isinstance(size, (list, tuple)):
             if len(size) != n:
-                raise ValueError("Input and output must have the same number of spatial dimensions, but got input with spatial "
-                                 f"dimensions of {spatial} and output size of {size}. Please provide input tensor in (N, C, d1, d2, "
+                raise ValueError("Input and output must have the same number of spatial dimensions, but got input "
+                                 "with spatial "
+                                 f"dimensions of {spatial} and output size of {size}. Please provide input tensor in "
+                                 "(N, C, d1, d2, "
                                  "...,dK) format and output size in (o1, o2, ...,oK) format.")
             size = [int(s) for s in size]
         else:
@@ -188,8 +194,10 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     elif scale_factor is not None:
         if isinstance(scale_factor, (list, tuple)):
             if len(scale_factor) != n:
-                raise ValueError("Input and scale_factor must have the same number of spatial dimensions, but got input with spatial "
-                                 f"dimensions of {spatial} and scale_factor of shape {scale_factor}. Please provide input tensor in "
+                raise ValueError("Input and scale_factor must have the same number of spatial dimensions, but got "
+                                 "input with spatial "
+                                 f"dimensions of {spatial} and scale_factor of shape {scale_factor}. Please provide "
+                                 "input tensor in "
                                  "(N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format.")
             factors = [float(f) for f in scale_factor]
         else:
@@ -200,12 +208,14 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     else:
         raise ValueError("either size or scale_factor should be defined")
     if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and input.dim() == 4):
-        raise ValueError("Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input")
+        raise ValueError("Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D "
+                         "tensor as input")
     if mode not in _MODES.get(input.dim(), ()):
         if mode in _NEEDS and input.dim() in _MODES:
             raise NotImplementedError(f"Got {input.dim()}D input, but {mode} mode needs {_NEEDS[mode]}D input")
         raise NotImplementedError(
-            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the modes: nearest | linear | bilinear | "
+            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the modes: nearest | "
+            "linear | bilinear | "
             f"bicubic | trilinear | lanczos | area | nearest-exact (got {mode})")
     if mode == "lanczos" and not antialias:
         raise ValueError("lanczos interpolation mode is only supported with antialias=True")
@@ -295,7 +305,8 @@ def _integers(a):
 def _grid_sample(input, grid, mode, padding_mode, align_corners):
     n = input.ndim - 2
     if grid.ndim != input.ndim:
-        raise RuntimeError("grid_sampler(): expected grid and input to have same number of dimensions, but got input with sizes "
+        raise RuntimeError("grid_sampler(): expected grid and input to have same number of dimensions, but got input "
+                           "with sizes "
                            f"{list(input.shape)} and grid with sizes {list(grid.shape)}")
     if input.shape[0] != grid.shape[0]:
         raise RuntimeError("grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
@@ -305,7 +316,8 @@ def _grid_sample(input, grid, mode, padding_mode, align_corners):
                            f"{list(grid.shape)}")
     for i in range(2, input.ndim):
         if input.shape[i] == 0:
-            raise RuntimeError(f"grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
+            raise RuntimeError("grid_sampler(): expected input to have non-empty spatial dimensions, but input has "
+                               "sizes "
                                f"{list(input.shape)} with dimension {i} being empty")
     if n not in (2, 3):
         raise RuntimeError(f"grid_sampler(): expected 4D or 5D input, but got input with sizes {list(input.shape)}")
@@ -372,13 +384,17 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     Source: PyTorch, torch.nn.functional.grid_sample.
     """
     if mode not in ("bilinear", "nearest", "bicubic"):
-        raise ValueError(f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'")
+        raise ValueError("nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but "
+                         f"got: '{mode}'")
     if padding_mode not in ("zeros", "border", "reflection"):
-        raise ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
+        raise ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or "
+                         "'reflection', but got: "
                          f"'{padding_mode}'")
     if align_corners is None:
-        warnings.warn("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
-                      "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
+        warnings.warn("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. "
+                      "Please specify "
+                      "align_corners=True if the old behavior is desired. See the documentation of grid_sample for "
+                      "details.",
                       stacklevel=2)
         align_corners = False
     return call("_grid_sample", input, grid, mode, padding_mode, align_corners)
@@ -403,17 +419,23 @@ for _n in (None, 2, 3):
 
 @composite("affine_grid(Tensor theta, any size, bool? align_corners=None) -> Tensor", namespace="nn.functional", forms="function")
 def affine_grid(theta, size, align_corners=None):
-    """Positions for grid_sample from matrices (N, 2, 3) or (N, 3, 4). Source: PyTorch, torch.nn.functional.affine_grid."""
+    """Positions for grid_sample from matrices (N, 2, 3) or (N, 3, 4).
+
+    Source: PyTorch, torch.nn.functional.affine_grid.
+    """
     if align_corners is None:
-        warnings.warn("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
-                      "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
+        warnings.warn("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. "
+                      "Please specify "
+                      "align_corners=True if the old behavior is desired. See the documentation of grid_sample for "
+                      "details.",
                       stacklevel=6)
         align_corners = False
     if not theta.dtype.is_floating_point:
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     size = Size(size)
     if len(size) not in (4, 5):
-        raise NotImplementedError("affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size "
+        raise NotImplementedError("affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, "
+                                  "respectively. Got size "
                                   f"{tuple(size)}.")
     n = len(size) - 2
     if theta.dim() != 3 or tuple(theta.shape[-2:]) != (n, n + 1):

@@ -15,7 +15,7 @@ from .linalg_checks import LinAlgError
 from .promotion import dtype_of
 from .registry import call, composite, operator
 
-LINALG = dict(namespace="linalg", forms="function out")
+LINALG = {"namespace": "linalg", "forms": "function out"}
 
 
 def info_of(a):
@@ -24,7 +24,8 @@ def info_of(a):
 
 # ------------------------------------------------------------------------------------------------ inverse
 def _singular(k):
-    return (f"The diagonal element {k} is zero, the inversion could not be completed because the input matrix is singular.")
+    return (f"The diagonal element {k} is zero, the inversion could not be completed because the input matrix is "
+            "singular.")
 
 
 def _inverse(a, name, check=True):
@@ -52,7 +53,10 @@ def inverse_method(self):
 
 @operator("inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", saves="", **LINALG)
 def inv_ex(A, check_errors=False):
-    """The inverse, and for each matrix the first zero on the diagonal of its factor. Source: PyTorch, torch.linalg.inv_ex."""
+    """The inverse, and for each matrix the first zero on the diagonal of its factor.
+
+    Source: PyTorch, torch.linalg.inv_ex.
+    """
     return _inverse(A, "linalg.inv_ex", check_errors)
 
 
@@ -70,7 +74,8 @@ def _solve(a, b, left, name, check):
     right = shaped(b, b.shape + (1,)) if vector else b
     checks.is_matrix(right, name, "B")
     if vector and not left:
-        raise RuntimeError(f"{name}: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve "
+        raise RuntimeError(f"{name}: Vector broadcasting of the left hand side is not supported for left=False. In "
+                           "this case linalg.solve "
                            "is equivalent to B / A.squeeze(-1)")
     checks.fits(a, right, left, name)
     lead = broadcast_shapes(a.shape[:-2], right.shape[:-2])
@@ -127,7 +132,8 @@ def solve_triangular(self, B, upper, left=True, unitriangular=False):
 
 # ------------------------------------------------------------------------------------------------ Cholesky
 def _not_positive(k):
-    return (f"The factorization could not be completed because the input is not positive-definite (the leading minor of order {k} is "
+    return ("The factorization could not be completed because the input is not positive-definite (the leading minor "
+            f"of order {k} is "
             "not positive-definite).")
 
 
@@ -144,7 +150,10 @@ def cholesky_values(a, upper, name, check=True):
 
 @operator("cholesky(Tensor A, *, bool upper=False) -> Tensor", saves="result", grad_name="LinalgCholeskyExBackward0", **LINALG)
 def cholesky(A, upper=False):
-    """The triangular factor of positive-definite matrices; LinAlgError otherwise. Source: PyTorch, torch.linalg.cholesky."""
+    """The triangular factor of positive-definite matrices; LinAlgError otherwise.
+
+    Source: PyTorch, torch.linalg.cholesky.
+    """
     return cholesky_values(A, upper, "linalg.cholesky")[0]
 
 
@@ -266,7 +275,8 @@ def _pinv(a, atol, rtol, hermitian):
 def _check_pinv(a):
     kind = dtype_of(a)
     if a.ndim < 2 or not (kind.is_floating_point or kind.is_complex):
-        raise RuntimeError(f"linalg.pinv({kind.scalar_name}{{{list(a.shape)}}}): expected a tensor with 2 or more dimensions of float, "
+        raise RuntimeError(f"linalg.pinv({kind.scalar_name}{{{list(a.shape)}}}): expected a tensor with 2 or more "
+                           "dimensions of float, "
                            "double, cfloat or cdouble types")
 
 
@@ -301,7 +311,8 @@ def tensorinv(self, ind=2):
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
     rows, columns = math.prod(self.shape[:ind]), math.prod(self.shape[ind:])
     if rows != columns:
-        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got "
+        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == "
+                           "prod(self.shape[:ind]), but got "
                            f"{columns} != {rows}")
     made = _inverse(shaped(self, (rows, columns)), "linalg.inv")[0]
     return shaped(made, self.shape[ind:] + self.shape[:ind])
@@ -317,7 +328,8 @@ def tensorsolve(self, other, dims=None):
     size = math.prod(other.shape)
     rest = a.shape[other.ndim:]
     if math.prod(rest) != size or math.prod(a.shape[:other.ndim]) != math.prod(rest):
-        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but "
+        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+                           "prod(self.shape[:other.ndim]), but "
                            f"got {math.prod(rest)} != {math.prod(a.shape[:other.ndim])}")
     made = _solve(shaped(a, (size, size)), shaped(other, (size, 1)), True, "linalg.solve", True)[0]
     return shaped(made, rest)
@@ -377,12 +389,15 @@ def householder_product(input, tau):
     if input.shape[-1] < tau.shape[-1]:
         raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
     if input.ndim - tau.ndim != 1:
-        raise RuntimeError(f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and "
+        raise RuntimeError(f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to "
+                           f"{tau.ndim} and "
                            f"input.ndim is equal to {input.ndim}")
     if input.shape[:-2] != tau.shape[:-1]:
-        raise RuntimeError(f"{name}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {list(tau.shape[:-1])}")
+        raise RuntimeError(f"{name}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got "
+                           f"{list(tau.shape[:-1])}")
     if input.dtype != tau.dtype:
-        raise RuntimeError(f"{name}: tau dtype {dtype_of(tau).scalar_name} does not match input dtype {dtype_of(input).scalar_name}")
+        raise RuntimeError(f"{name}: tau dtype {dtype_of(tau).scalar_name} does not match input dtype "
+                           f"{dtype_of(input).scalar_name}")
     return householder_values(input, tau)
 
 

@@ -8,7 +8,10 @@ from .promotion import dtype_of
 
 
 class LinAlgError(RuntimeError):
-    """A matrix is singular, not positive-definite, or an algorithm did not converge. Source: PyTorch, torch.linalg.LinAlgError."""
+    """A matrix is singular, not positive-definite, or an algorithm did not converge.
+
+    Source: PyTorch, torch.linalg.LinAlgError.
+    """
 
 
 LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"
@@ -27,7 +30,8 @@ def is_square(v, name, label="A"):
     """RuntimeError unless `v` holds square matrices."""
     is_matrix(v, name, label)
     if v.shape[-1] != v.shape[-2]:
-        raise RuntimeError(f"{name}: {label} must be batches of square matrices, but they are {v.shape[-2]} by {v.shape[-1]} "
+        raise RuntimeError(f"{name}: {label} must be batches of square matrices, but they are {v.shape[-2]} by "
+                           f"{v.shape[-1]} "
                            "matrices")
 
 
@@ -57,13 +61,15 @@ def fits(a, b, left, name):
     rows = b.shape[-2] if left else b.shape[-1]
     if a.shape[-1] != rows:
         kind = "AX = B" if left else "XA = B"
-        raise RuntimeError(f"{name}: Incompatible shapes of A and B for the equation {kind} ({a.shape[-2]}x{a.shape[-1]} and "
+        raise RuntimeError(f"{name}: Incompatible shapes of A and B for the equation {kind} "
+                           f"({a.shape[-2]}x{a.shape[-1]} and "
                            f"{b.shape[-2]}x{b.shape[-1]})")
 
 
 def same_dtype(a, b, name):
     if a.dtype != b.dtype:
-        raise RuntimeError(f"{name}: Expected A and B to have the same dtype, but found A of type {dtype_of(a).scalar_name} and B of type "
+        raise RuntimeError(f"{name}: Expected A and B to have the same dtype, but found A of type "
+                           f"{dtype_of(a).scalar_name} and B of type "
                            f"{dtype_of(b).scalar_name} instead")
 
 

@@ -14,7 +14,7 @@ from .promotion import dtype_of, floating, is_floating, is_integral, promote, to
 from .registry import operator
 
 LEGACY = "bool? size_average=None, bool? reduce=None, str reduction='mean'"
-LOSS = dict(namespace="nn.functional", forms="function")
+LOSS = {"namespace": "nn.functional", "forms": "function"}
 
 
 # ------------------------------------------------------------------------------------------------ reductions of losses
@@ -38,7 +38,8 @@ def reduced(v, reduction):
     if reduction == "sum":
         return prims.sum(v, axes=axes, keepdims=False)
     if is_integral(v):
-        raise RuntimeError("mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+        raise RuntimeError("mean(): could not infer output dtype. Input dtype must be either a floating point or "
+                           "complex dtype. "
                            f"Got: {dtype_of(v).scalar_name}")
     return prims.mean(v, axes=axes, keepdims=False)
 
@@ -46,8 +47,10 @@ def reduced(v, reduction):
 def warn_sizes(input, target):
     """PyTorch's warning where a loss broadcasts."""
     if input.shape != target.shape:
-        warnings.warn(f"Using a target size ({Size(target.shape)}) that is different to the input size ({Size(input.shape)}). This "
-                      "will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+        warnings.warn(f"Using a target size ({Size(target.shape)}) that is different to the input size "
+                      f"({Size(input.shape)}). This "
+                      "will likely lead to incorrect results due to broadcasting. Please ensure they have the same "
+                      "size.",
                       stacklevel=7)
 
 
@@ -66,7 +69,9 @@ def _class_axis(v):
 
 
 def _safe_classes(target, classes, ignore_index):
-    """Class indices with the ignored ones as 0, and the mask of those that count (None: all). IndexError out of range."""
+    """Class indices with the ignored ones as 0, and the mask of those that count (None: all). IndexError out of
+    range.
+    """
     t = target.numpy
     keep = t != ignore_index
     every = bool(keep.all())
@@ -114,15 +119,18 @@ def _check_classes(input, target, weight):
     if input.ndim == 0:
         raise ValueError(f"Expected 1 or more dimensions (got {input.ndim})")
     if input.ndim != 1 and target.ndim and input.shape[0] != target.shape[0]:
-        raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0]}).")
+        raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size "
+                         f"({target.shape[0]}).")
     classes = input.shape[_class_axis(input)]
     if weight is not None and (weight.ndim != 1 or weight.shape[0] != classes):
-        raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
+        raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes but got "
+                           "weight tensor of "
                            f"shape: {list(weight.shape)}")
     if target.dtype.kind not in "iu" or target.dtype.name not in ("int64", "uint8"):
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {dtype_of(target).scalar_name}")
     if weight is not None and weight.dtype != input.dtype:
-        raise RuntimeError(f"expected scalar type {dtype_of(input).scalar_name} but found {dtype_of(weight).scalar_name}")
+        raise RuntimeError(f"expected scalar type {dtype_of(input).scalar_name} but found "
+                           f"{dtype_of(weight).scalar_name}")
 
 
 @operator("nll_loss(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int ignore_index=-100, "
@@ -145,7 +153,8 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     return nll_values(input, target, weight, ignore_index, reduction)
 
 
-@operator("cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int ignore_index=-100, "
+@operator("cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int "
+          "ignore_index=-100, "
           "bool? reduce=None, str reduction='mean', float label_smoothing=0.0) -> Tensor", grad_name="NllLossBackward0", **LOSS)
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
                   label_smoothing=0.0):
@@ -208,7 +217,8 @@ def _smoothed(logs, target, weight, ignore_index, reduction, label_smoothing, ax
 def _soft_cross_entropy(input, target, weight, reduction, label_smoothing, axis):
     classes = input.shape[axis]
     if weight is not None and (weight.ndim != 1 or weight.shape[0] != classes):
-        raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but got "
+        raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no "
+                           "classes but got "
                            f"weight tensor of shape: {list(weight.shape)}")
     logs = prims.log_softmax(input, axis=axis)
     if target.dtype != logs.dtype:
@@ -238,7 +248,8 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     """
     reduction = chosen(reduction, size_average, reduce)
     if input.shape != target.shape:
-        raise ValueError(f"Using a target size ({Size(target.shape)}) that is different to the input size ({Size(input.shape)}) is "
+        raise ValueError(f"Using a target size ({Size(target.shape)}) that is different to the input size "
+                         f"({Size(input.shape)}) is "
                          "deprecated. Please ensure they have the same size.")
     if input.dtype != target.dtype:
         raise RuntimeError(f"Found dtype {dtype_of(target).scalar_name} but expected {dtype_of(input).scalar_name}")
@@ -251,7 +262,8 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     return reduced(made, reduction)
 
 
-@operator(f"binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, "
+@operator("binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, bool? "
+          "size_average=None, "
           "bool? reduce=None, str reduction='mean', Tensor? pos_weight=None) -> Tensor", saves="input target",
           grad_name="BinaryCrossEntropyWithLogitsBackward0", **LOSS)
 def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean",
@@ -317,7 +329,8 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     return made / input.shape[0] if batch and input.ndim else made
 
 
-@operator("poisson_nll_loss(Tensor input, Tensor target, bool log_input=True, bool full=False, bool? size_average=None, "
+@operator("poisson_nll_loss(Tensor input, Tensor target, bool log_input=True, bool full=False, bool? "
+          "size_average=None, "
           "float eps=1e-8, bool? reduce=None, str reduction='mean') -> Tensor", **LOSS)
 def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"):
     """Negative log likelihood of counts under a Poisson rate. Source: PyTorch, torch.nn.functional.poisson_nll_loss."""
@@ -330,7 +343,8 @@ def poisson_nll_loss(input, target, log_input=True, full=False, size_average=Non
     return reduced(made, reduction)
 
 
-@operator("gaussian_nll_loss(Tensor input, Tensor target, Operand var, bool full=False, float eps=1e-6, str reduction='mean') "
+@operator("gaussian_nll_loss(Tensor input, Tensor target, Operand var, bool full=False, float eps=1e-6, str "
+          "reduction='mean') "
           "-> Tensor", **LOSS)
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
     """Negative log likelihood under a normal distribution with variance `var`.

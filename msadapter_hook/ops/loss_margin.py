@@ -8,7 +8,7 @@ from msadapter_hook.tensor import Size, Tensor
 from msadapter_hook.tensor.geometry import broadcast_shapes
 
 from ._contract import expanded, shaped
-from .loss import LEGACY, LOSS, together, check_floating, chosen, reduced, warn_sizes
+from .loss import LEGACY, LOSS, check_floating, chosen, reduced, together, warn_sizes
 from .promotion import dtype_of, floating, is_integral, promote
 from .registry import call, composite, operator, plain
 
@@ -78,10 +78,14 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     return reduced(prims.where(near, diff * diff * (0.5 / beta), size - 0.5 * beta), reduction)
 
 
-@operator("huber_loss(Tensor input, Tensor target, str reduction='mean', float delta=1.0, Tensor? weight=None) -> Tensor",
+@operator("huber_loss(Tensor input, Tensor target, str reduction='mean', float delta=1.0, Tensor? weight=None) -> "
+          "Tensor",
           saves="input target", grad_name="HuberLossBackward0", **LOSS)
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
-    """Half the square below `delta`, delta times the absolute above. Source: PyTorch, torch.nn.functional.huber_loss."""
+    """Half the square below `delta`, delta times the absolute above.
+
+    Source: PyTorch, torch.nn.functional.huber_loss.
+    """
     warn_sizes(input, target)
     reduction = chosen(reduction)
     if delta <= 0:
@@ -139,10 +143,14 @@ def margin_ranking_loss(input1, input2, target, margin=0.0, size_average=None, r
     return reduced(made, reduction)
 
 
-@operator(f"multi_margin_loss(Tensor input, Tensor target, Scalar p=1, Scalar margin=1.0, Tensor? weight=None, {LEGACY}) -> Tensor",
+@operator("multi_margin_loss(Tensor input, Tensor target, Scalar p=1, Scalar margin=1.0, Tensor? weight=None, "
+          f"{LEGACY}) -> Tensor",
           saves="input", grad_name="MultiMarginLossBackward0", **LOSS)
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
-    """Mean over classes of max(0, margin - x[target] + x[class]) ** p. Source: PyTorch, torch.nn.functional.multi_margin_loss."""
+    """Mean over classes of max(0, margin - x[target] + x[class]) ** p.
+
+    Source: PyTorch, torch.nn.functional.multi_margin_loss.
+    """
     reduction = chosen(reduction, size_average, reduce)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
@@ -155,8 +163,10 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
                            f"{list(input.shape)}")
     n, classes = x.shape
     if target.ndim > 1 or target.size != n:
-        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
-                           f"size). Expected target size [{n}], but got {list(target.shape)}. Input has shape {list(input.shape)}.")
+        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input "
+                           "samples (batch "
+                           f"size). Expected target size [{n}], but got {list(target.shape)}. Input has shape "
+                           f"{list(input.shape)}.")
     check_floating(x, "multi_margin_loss")
     t = target.numpy.reshape(n)
     if t.dtype != np.int64:
@@ -182,7 +192,8 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
 @operator(f"multilabel_margin_loss(Tensor input, Tensor target, {LEGACY}) -> Tensor", saves="input",
           grad_name="MultilabelMarginLossBackward0", **LOSS)
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
-    """Sum over labels j (up to the first -1) and other classes i of max(0, 1 - (x[j] - x[i])), over the number of classes.
+    """Sum over labels j (up to the first -1) and other classes i of max(0, 1 - (x[j] - x[i])), over the number of
+    classes.
 
     Source: PyTorch, torch.nn.functional.multilabel_margin_loss.
     """
@@ -241,10 +252,12 @@ def cosine_embedding_loss(input1, input2, target, margin=0.0, size_average=None,
     if dims not in (0, 1):
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if dims == 1 and not (input1.ndim == input2.ndim == 2):
-        raise RuntimeError(f"1D target tensor expects 2D input tensors, but found inputs with sizes {list(input1.shape)} and "
+        raise RuntimeError("1D target tensor expects 2D input tensors, but found inputs with sizes "
+                           f"{list(input1.shape)} and "
                            f"{list(input2.shape)}.")
     if dims == 0 and not (input1.ndim == input2.ndim == 1):
-        raise RuntimeError(f"0D target tensor expects 1D input tensors, but found inputs with sizes {list(input1.shape)} and "
+        raise RuntimeError("0D target tensor expects 1D input tensors, but found inputs with sizes "
+                           f"{list(input1.shape)} and "
                            f"{list(input2.shape)}.")
     a, b = promote(input1, input2)
     a, b = floating(a), floating(b)
@@ -262,16 +275,21 @@ def cosine_embedding_loss(input1, input2, target, margin=0.0, size_average=None,
     return reduced(near + far, reduction)
 
 
-@composite("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, float eps=1e-06, "
+@composite("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, float "
+           "eps=1e-06, "
            f"bool swap=False, {LEGACY}) -> Tensor", **LOSS)
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None,
                         reduction="mean"):
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin). Source: PyTorch, torch.nn.functional.triplet_margin_loss."""
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin).
+
+    Source: PyTorch, torch.nn.functional.triplet_margin_loss.
+    """
     reduction = chosen(reduction, size_average, reduce)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     if not anchor.dim() == positive.dim() == negative.dim():
-        raise RuntimeError("The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+        raise RuntimeError("The anchor, positive, and negative tensors are expected to have the same number of "
+                           "dimensions, but got: "
                            f"anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs")
 
     def distance(x, y):
@@ -302,7 +320,8 @@ def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_fu
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     if not anchor.dim() == positive.dim() == negative.dim():
-        raise RuntimeError("The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+        raise RuntimeError("The anchor, positive, and negative tensors are expected to have the same number of "
+                           "dimensions, but got: "
                            f"anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs")
     if distance_function is None:
         def distance_function(x, y):
@@ -417,7 +436,8 @@ def _ctc_vjp(g, out, logs, targets, **attributes):
 _ctc_call = prims.host_call("ctc_loss", _ctc, vjp=[_ctc_vjp, None], uses_output=False)
 
 
-@operator("_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank, str reduction, "
+@operator("_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank, str "
+          "reduction, "
           "bool zero_infinity) -> Tensor", forms="function", grad_name="CtcLossBackward0")
 def _ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
     single = log_probs.ndim == 2
@@ -430,23 +450,27 @@ def _ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reductio
     for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
         if len(lengths) != n:
             raise RuntimeError(f"{name} must be of size batch_size")
-        for i, k in enumerate(lengths):
+        for k in lengths:
             if k < 0:
                 raise RuntimeError(f"{name} must be non-negative" if name == "target_lengths" else
-                                   f"Expected {name} to have value at least 0, but got value {k} (while checking arguments for "
+                                   f"Expected {name} to have value at least 0, but got value {k} (while checking "
+                                   "arguments for "
                                    "ctc_loss_allocate_outputs)")
     for k in input_lengths:
         if k > steps:
-            raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value {k} (while checking arguments "
+            raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value {k} (while "
+                               "checking arguments "
                                "for ctc_loss_allocate_outputs)")
     t = targets.numpy.astype(np.int64, copy=False)
     if single and t.ndim == 1:
         t = t[None]
     if t.ndim == 1 and t.shape[0] != sum(target_lengths):
-        raise RuntimeError(f"Expected tensor to have size {sum(target_lengths)} at dimension 0, but got size {t.shape[0]} for "
+        raise RuntimeError(f"Expected tensor to have size {sum(target_lengths)} at dimension 0, but got size "
+                           f"{t.shape[0]} for "
                            "argument #2 'targets' (while checking arguments for ctc_loss_allocate_outputs)")
     if t.ndim == 2 and (t.shape[0] != n or t.shape[1] < max([*target_lengths, 0])):
-        raise RuntimeError(f"Expected tensor to have size at least {max(target_lengths)} at dimension 1, but got size {t.shape[1]} "
+        raise RuntimeError(f"Expected tensor to have size at least {max(target_lengths)} at dimension 1, but got size "
+                           f"{t.shape[1]} "
                            "for argument #2 'targets' (while checking arguments for ctc_loss_allocate_outputs)")
     made = _ctc_call(logs, value_of(t), input_lengths=tuple(input_lengths), target_lengths=tuple(target_lengths), blank=blank,
                      zero_infinity=zero_infinity)
@@ -458,7 +482,8 @@ def _ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reductio
 
 
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
-    """Connectionist temporal classification: log_probs (T, N, C) or (T, C), targets (N, S) or concatenated, lengths per sample.
+    """Connectionist temporal classification: log_probs (T, N, C) or (T, C), targets (N, S) or concatenated, lengths
+    per sample.
 
     Source: PyTorch, torch.nn.functional.ctc_loss.
     """

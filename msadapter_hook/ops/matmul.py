@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from msadapter_hook import prims
-from msadapter_hook.tape import Value, constant
+from msadapter_hook.tape import Value
 from msadapter_hook.tensor.geometry import wrap_dim
 
 from ._contract import contract, expanded, permuted, product, shaped
@@ -51,14 +51,16 @@ def _check_vectors(a, b):
         raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {dtype_of(a).scalar_name} and "
                            f"{dtype_of(b).scalar_name}")
     if a.shape != b.shape:
-        raise RuntimeError(f"inconsistent tensor size, expected tensor [{a.shape[0]}] and src [{b.shape[0]}] to have the same "
+        raise RuntimeError(f"inconsistent tensor size, expected tensor [{a.shape[0]}] and src [{b.shape[0]}] to have "
+                           "the same "
                            f"number of elements, but got {a.shape[0]} and {b.shape[0]} elements respectively")
     no_bool(a, "dot")
 
 
 def _check_mv(mat, vec, added):
     if mat.ndim != 2 or vec.ndim != 1:
-        raise RuntimeError(f"vector + matrix @ vector expected, got {1 if added is None else added.ndim}, {mat.ndim}, {vec.ndim}")
+        raise RuntimeError(f"vector + matrix @ vector expected, got {1 if added is None else added.ndim}, {mat.ndim}, "
+                           f"{vec.ndim}")
     rows = mat.shape[0] if added is None else (added.shape or (1,))[0]
     if mat.shape[1] != vec.shape[0] or rows not in (1, mat.shape[0]):
         raise RuntimeError(f"size mismatch, got input ({rows}), mat ({size_text(mat)}), vec ({vec.shape[0]})")
@@ -72,7 +74,8 @@ def _check_bmm(a, b):
         if v.ndim != 3:
             raise RuntimeError(f"batch{i + 1} must be a 3D tensor")
     if a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:
-        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{a.shape[0]}, {a.shape[2]}] but got: "
+        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{a.shape[0]}, "
+                           f"{a.shape[2]}] but got: "
                            f"[{b.shape[0]}, {b.shape[1]}].")
     if a.dtype != b.dtype:
         raise RuntimeError(f"expected scalar type {dtype_of(a).scalar_name} but found {dtype_of(b).scalar_name}")
@@ -89,12 +92,15 @@ def _expand_to(v, shape):
     """`v` broadcast to the shape of a product, with PyTorch's error where it does not fit."""
     if v.ndim > len(shape):
         kind = {"float32": "Float", "float64": "Double", "int64": "Long", "int32": "Int"}.get(v.dtype.name, "")
-        raise RuntimeError(f"expand(torch.{kind}Tensor{{{list(v.shape)}}}, size={list(shape)}): the number of sizes provided "
-                           f"({len(shape)}) must be greater or equal to the number of dimensions in the tensor ({v.ndim})")
+        raise RuntimeError(f"expand(torch.{kind}Tensor{{{list(v.shape)}}}, size={list(shape)}): the number of sizes "
+                           "provided "
+                           f"({len(shape)}) must be greater or equal to the number of dimensions in the tensor "
+                           f"({v.ndim})")
     lead = len(shape) - v.ndim
     for i in range(v.ndim - 1, -1, -1):
         if v.shape[i] not in (1, shape[lead + i]):
-            raise RuntimeError(f"The expanded size of the tensor ({shape[lead + i]}) must match the existing size ({v.shape[i]}) "
+            raise RuntimeError(f"The expanded size of the tensor ({shape[lead + i]}) must match the existing size "
+                               f"({v.shape[i]}) "
                                f"at non-singleton dimension {lead + i}.  Target sizes: {list(shape)}.  Tensor sizes: "
                                f"{list(v.shape)}")
     return v
@@ -138,7 +144,8 @@ def matmul_values(a, b):
     if a.ndim == 2:
         if a.shape[1] != b.shape[-2]:
             rows = math.prod(b.shape[:-2]) * b.shape[-1]
-            raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({rows}x{b.shape[-2]} and {a.shape[1]}x{a.shape[0]})")
+            raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({rows}x{b.shape[-2]} and "
+                               f"{a.shape[1]}x{a.shape[0]})")
         _same_scalar(a, b)
         return product(a, b)
     try:
@@ -147,7 +154,8 @@ def matmul_values(a, b):
         _batch_mismatch(a.shape[:-2], b.shape[:-2])
     if a.shape[-1] != b.shape[-2]:
         n = math.prod(lead)
-        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{n}, {a.shape[-1]}] but got: "
+        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{n}, {a.shape[-1]}] but "
+                           "got: "
                            f"[{n}, {b.shape[-2]}].")
     _same_scalar(a, b)
     return product(a, b)
@@ -171,7 +179,8 @@ def _batch_mismatch(a, b):
     a, b = (1,) * (n - len(a)) + a, (1,) * (n - len(b)) + b
     for i in range(n - 1, -1, -1):
         if a[i] != b[i] and a[i] != 1 and b[i] != 1:
-            raise RuntimeError(f"The size of tensor a ({a[i]}) must match the size of tensor b ({b[i]}) at non-singleton "
+            raise RuntimeError(f"The size of tensor a ({a[i]}) must match the size of tensor b ({b[i]}) at "
+                               "non-singleton "
                                f"dimension {i}")
 
 
@@ -376,7 +385,7 @@ def bilinear(input1, input2, weight, bias=None):
     Shapes (*, I), (*, J), (O, I, J), (O,) → (*, O). Source: PyTorch, torch.nn.functional.bilinear.
     """
     if input1.ndim != input2.ndim:
-        raise RuntimeError("bilinear(): input dimensions do not match: got {} and {}".format(input1.ndim, input2.ndim))
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}")
     for i in range(input1.ndim - 1):
         if input1.shape[i] != input2.shape[i]:
             raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {i}: got {input1.shape[i]} and "
@@ -411,7 +420,7 @@ def kron(self, other):
 
 
 def cross_values(a, b, dim, name):
-    for i, v in ((0, a), (1, b)):
+    for v in (a, b):
         if v.ndim == 0:
             raise RuntimeError(f"{name}: inputs must have at least one dimension")
     if a.ndim != b.ndim:
@@ -525,13 +534,10 @@ def multi_dot(tensors):
     return shaped(made, shape)
 
 
-@composite("_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False) "
+@composite("_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool "
+           "use_gelu=False) "
            "-> Tensor", forms="function method out")
 def addmm_activation(self, mat1, mat2, beta=1, alpha=1, use_gelu=False):
     """relu or gelu (tanh) of addmm. Source: PyTorch, torch._addmm_activation."""
     made = call("addmm", self, mat1, mat2, beta=beta, alpha=alpha)
     return call("nn.functional.gelu", made, approximate="tanh") if use_gelu else call("relu", made)
-
-
-def one_like(v):
-    return constant(1, v.dtype)

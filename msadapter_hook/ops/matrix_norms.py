@@ -10,11 +10,10 @@ from . import linalg_checks as checks
 from ._contract import permuted, shaped
 from .distance import norm_dtype, vector_norm_values
 from .linalg import tolerances
-
 from .reduction import axes_of
 from .registry import operator
 
-LINALG = dict(namespace="linalg", forms="function out")
+LINALG = {"namespace": "linalg", "forms": "function out"}
 _SPECTRAL = (2, -2, "nuc")
 
 
@@ -67,8 +66,10 @@ def _matrix_norm(A, ord, dim, keepdim, dtype):
     return matrix_norm_values(norm_dtype(A, dtype, "linalg.matrix_norm"), ord, dim, keepdim)
 
 
-@operator("matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", **LINALG)
-@operator("matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None) -> "
+@operator("matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None) -> "
+          "Tensor", **LINALG)
+@operator("matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? "
+          "dtype=None) -> "
           "Tensor", **LINALG)
 def matrix_norm(self, ord="fro", dim=(-2, -1), keepdim=False, dtype=None):
     """Norms of matrices: fro, nuc, ±1, ±2, ±inf. Source: PyTorch, torch.linalg.matrix_norm."""
@@ -79,7 +80,8 @@ def _norm(self, ord, dim, keepdim, dtype):
     if dim is not None and len(dim) not in (1, 2) and ord is not None:
         raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
     if dim is None and ord is not None and self.ndim not in (1, 2):
-        raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {self.ndim}D.")
+        raise RuntimeError("linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
+                           f"{self.ndim}D.")
     if ord is not None and (dim is not None and len(dim) == 2 or dim is None and self.ndim == 2):
         return _matrix_norm(self, ord, (0, 1) if dim is None else dim, keepdim, dtype)
     if isinstance(ord, str):
@@ -90,8 +92,10 @@ def _norm(self, ord, dim, keepdim, dtype):
     return vector_norm(self, 2 if ord is None else ord, dim, keepdim, dtype)
 
 
-@operator("norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", **LINALG)
-@operator("norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", **LINALG)
+@operator("norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "
+          "Tensor", **LINALG)
+@operator("norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "
+          "Tensor", **LINALG)
 def norm(self, ord=None, dim=None, keepdim=False, dtype=None):
     """A vector or matrix norm, as the dimensions decide. Source: PyTorch, torch.linalg.norm."""
     return _norm(self, ord, dim, keepdim, dtype)
@@ -130,7 +134,8 @@ def cond(self, p=None):
         low = prims.amin(s, axes=(s.ndim - 1,), keepdims=False)
         return low / high if p == -2 else high / low
     if self.shape[-1] != self.shape[-2]:
-        raise RuntimeError(f"linalg.cond(ord={p if isinstance(p, str) else format(p, 'g')}): A must be batches of square matrices, but they "
+        raise RuntimeError(f"linalg.cond(ord={p if isinstance(p, str) else format(p, 'g')}): A must be batches of "
+                           "square matrices, but they "
                            f"are {self.shape[-2]} by {self.shape[-1]} matrices")
     if self.size == 0:
         return value_of(np.zeros(self.shape[:-2], checks.real_of(self).numpy))

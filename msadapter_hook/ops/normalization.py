@@ -5,15 +5,15 @@ import math
 import numpy as np
 
 from msadapter_hook import prims
-from msadapter_hook.tape import Value, no_grad, value_of
+from msadapter_hook.tape import no_grad, value_of
 from msadapter_hook.tensor import Size, from_value
 from msadapter_hook.tensor.core import DTYPE_OF
 
 from ._contract import shaped
 from .promotion import dtype_of, floating, is_floating, promote, to
-from .registry import call, composite, operator
+from .registry import call, composite, operator, plain
 
-NORM = dict(namespace="nn.functional", forms="function")
+NORM = {"namespace": "nn.functional", "forms": "function"}
 
 
 # ------------------------------------------------------------------------------------------------ batch
@@ -52,7 +52,8 @@ def scaled_channels(x, scale, shift):
     return x if shift is None else prims.bias_add(x, shift)
 
 
-@operator("_batch_norm_eval(Tensor input, Tensor running_mean, Tensor running_var, Tensor? weight, Tensor? bias, float eps) -> Tensor",
+@operator("_batch_norm_eval(Tensor input, Tensor running_mean, Tensor running_var, Tensor? weight, Tensor? bias, "
+          "float eps) -> Tensor",
           forms="function", saves="input weight", grad_name="NativeBatchNormBackward0")
 def _batch_norm_eval(input, running_mean, running_var, weight, bias, eps):
     x = _wide(input)
@@ -84,13 +85,14 @@ moved_statistic = prims.host_call("moved_statistic", _moved, differentiable=Fals
 
 
 def update_running(tensor, batch, momentum, factor=1.0):
-    """Move a running statistic towards `factor` times the batch's (a Tensor), in place and outside of the tape; late where
-    the batch's statistic is."""
+    """Move a running statistic towards `factor` times the batch's (a Tensor), in place and outside of the tape; late
+    where the batch's statistic is."""
     with no_grad():
         tensor._write(moved_statistic(tensor.value, batch.value, momentum=momentum, factor=factor))
 
 
-@composite("batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, Tensor? bias=None, "
+@composite("batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, Tensor? "
+           "bias=None, "
            "bool training=False, float momentum=0.1, float eps=1e-5) -> Tensor", **NORM)
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     """(N, C, …) normalized by channel with the batch's statistics (training) or the running ones.
@@ -100,7 +102,8 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     if training:
         count = math.prod(input.shape[:1] + input.shape[2:]) if input.dim() > 1 else 0
         if input.dim() > 1 and count == 1:
-            raise ValueError(f"Expected more than 1 value per channel when training, got input size {Size(input.shape)}")
+            raise ValueError("Expected more than 1 value per channel when training, got input size "
+                             f"{Size(input.shape)}")
     return _batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)[0]
 
 
@@ -124,7 +127,8 @@ def _batch_norm(input, running_mean, running_var, weight, bias, training, moment
     return out, mean, var
 
 
-@composite("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
+@composite("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool "
+           "training, "
            "float momentum, float eps, bool cudnn_enabled) -> Tensor", forms="function")
 def torch_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     """As nn.functional.batch_norm, in the order of arguments of the core. Source: PyTorch, torch.batch_norm."""
@@ -139,28 +143,32 @@ def _native(input, weight, bias, running_mean, running_var, training, momentum, 
     return out, mean, call("rsqrt", var + eps)
 
 
-@composite("native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
+@composite("native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+           "bool training, "
            "float momentum, float eps) -> (Tensor, Tensor, Tensor)", forms="function out")
 def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     """Batch norm with the mean and inverse deviation that it used. Source: PyTorch, torch.native_batch_norm."""
     return _native(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
-@composite("_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+@composite("_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+           "running_var, "
            "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)", forms="function out")
 def native_batch_norm_legit(input, weight, bias, running_mean, running_var, training, momentum, eps):
     """As native_batch_norm. Source: PyTorch, torch._native_batch_norm_legit."""
     return _native(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
-@composite("_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) "
+@composite("_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float "
+           "momentum, float eps) "
            "-> (Tensor, Tensor, Tensor)", forms="function out")
 def native_batch_norm_legit_no_stats(input, weight, bias, training, momentum, eps):
     """As native_batch_norm, without running statistics. Source: PyTorch, torch._native_batch_norm_legit."""
     return _native(input, weight, bias, None, None, training, momentum, eps)
 
 
-@composite("_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, "
+@composite("_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor "
+           "running_var, "
            "float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)", forms="function")
 def batch_norm_with_update(input, weight, bias, running_mean, running_var, momentum, eps):
     """As native_batch_norm in training, with a reserved tensor. Source: PyTorch, torch._batch_norm_with_update."""
@@ -175,15 +183,18 @@ def call_dtype(name):
 # ------------------------------------------------------------------------------------------------ last dimensions
 def _check_shape(x, shape, weight, bias, star):
     if not shape:
-        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
+                           "element, but got "
                            "normalized_shape = []")
     for name, v in (("weight", weight), ("bias", bias)):
         if v is not None and v.shape != shape:
-            raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(v.shape)} and "
+            raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                               f"{list(v.shape)} and "
                                f"normalized_shape = {list(shape)}")
     if x.shape[-len(shape):] != shape:
         inner = ", ".join(map(str, shape))
-        raise RuntimeError(f"Given normalized_shape={list(shape)}, expected input with shape [*{star}{inner}], but got input of size"
+        raise RuntimeError(f"Given normalized_shape={list(shape)}, expected input with shape [*{star}{inner}], but "
+                           "got input of size"
                            f"{list(x.shape)}")
 
 
@@ -203,7 +214,10 @@ def _layer_norm(input, shape, weight, bias, eps):
           "bool cudnn_enable=True) -> Tensor", saves="input weight", grad_name="NativeLayerNormBackward0", aliases=("layer_norm",),
           **NORM)
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
-    """Normalized over the last dimensions, of shape `normalized_shape`. Source: PyTorch, torch.nn.functional.layer_norm."""
+    """Normalized over the last dimensions, of shape `normalized_shape`.
+
+    Source: PyTorch, torch.nn.functional.layer_norm.
+    """
     return _layer_norm(input, tuple(normalized_shape), weight, bias, eps)[1]
 
 
@@ -266,7 +280,8 @@ def _check_groups(input, groups, weight, bias):
                            f"{list(input.shape)} and num_groups={groups}")
     for name, v in (("weight", weight), ("bias", bias)):
         if v is not None and (v.ndim != 1 or v.shape[0] != input.shape[1]):
-            raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
+            raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, but "
+                               f"got {name} of "
                                f"shape {list(v.shape)} and input of shape {list(input.shape)}")
     if not is_floating(input):
         raise NotImplementedError(f"\"GroupNormKernelImpl\" not implemented for '{dtype_of(input).scalar_name}'")
@@ -292,7 +307,8 @@ def torch_group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_
     return _group_norm(input, num_groups, weight, bias, eps)[1]
 
 
-@operator("native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) -> "
+@operator("native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) "
+          "-> "
           "(Tensor, Tensor, Tensor)", forms="function", saves="input weight")
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     """Group norm with the mean and inverse deviation that it used. Source: PyTorch, torch.native_group_norm."""
@@ -375,8 +391,10 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     return input / prims.pow(scale, value_of(np.asarray(beta, input.dtype)))
 
 
-@composite("normalize(Tensor input, float p=2.0, any dim=1, float eps=1e-12, Tensor? out=None) -> Tensor", **NORM)
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     """Divided by its p-norm along `dim`, at least eps. Source: PyTorch, torch.nn.functional.normalize."""
     size = call("linalg.vector_norm", input, p, dim, True).clamp_min(eps).expand_as(input)
     return call("div", input, size, out=out)
+
+
+plain(normalize, name="nn.functional.normalize")

@@ -7,7 +7,6 @@ import numpy as np
 from msadapter_hook import prims
 from msadapter_hook.tape import value_of
 
-
 from ._contract import permuted, product, shaped
 from .arguments import integers
 from .promotion import dtype_of
@@ -59,7 +58,8 @@ def _check_window(x, kernel, stride, padding, dilation, out):
         if p < 0:
             raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
         if p > (d * (k - 1) + 1) // 2:
-            raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and "
+            raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={p}, "
+                               f"kernel_size={k} and "
                                f"dilation={d}")
     if any(o < 1 for o in out()):
         given, made = ("x".join(map(str, (x.shape[1],) + s)) for s in (x.shape[2:], tuple(max(o, 0) for o in out())))
@@ -91,7 +91,8 @@ def _max_pool(n, self, kernel, stride, padding, dilation, ceil_mode, indices):
         _check_window(x, kernel, stride, padding, dilation,
                       lambda: pooled_size(x.shape[2:], kernel, stride, padding, dilation, ceil_mode))
         if 0 in x.shape[1:]:
-            raise RuntimeError(f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but "
+            raise RuntimeError(f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for "
+                               "input, but "
                                f"got:{list(x.shape)}")
     if x.dtype.kind in "bc":
         raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_of(x).scalar_name}'")
@@ -116,7 +117,8 @@ def _max_pool(n, self, kernel, stride, padding, dilation, ceil_mode, indices):
 
 def _check_sequence(self, kernel, stride, padding, dilation, ceil_mode):
     if self.ndim not in (2, 3) or 0 in self.shape[1 if self.ndim == 3 else 0:]:
-        raise RuntimeError("max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:"
+        raise RuntimeError("max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for "
+                           "input, but got:"
                            f"{list(self.shape)}")
     kernel, stride, padding, dilation = _window(1, "max_pool1d", kernel, stride, padding, dilation)
     for word, value in (("kernel_size", kernel), ("stride", stride)):
@@ -125,7 +127,8 @@ def _check_sequence(self, kernel, stride, padding, dilation, ceil_mode):
     if padding[0] < 0:
         raise RuntimeError(f"max_pool1d() padding must be non-negative, but got {padding[0]}")
     if padding[0] > kernel[0] // 2:
-        raise RuntimeError(f"max_pool1d() padding should be at most half of kernel size, but got padding={padding[0]} and "
+        raise RuntimeError(f"max_pool1d() padding should be at most half of kernel size, but got padding={padding[0]} "
+                           "and "
                            f"kernel_size={kernel[0]}")
     if dilation[0] <= 0:
         raise RuntimeError(f"max_pool1d() dilation must be greater than zero, but got {dilation[0]}")
@@ -190,16 +193,20 @@ def avg_values(n, x, kernel, stride, padding, ceil_mode, count_include_pad, divi
 def _declare_avg(n):
     extra = ", int? divisor_override=None" if n > 1 else ""
 
-    @operator("avg_pool%dd(Tensor input, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, bool ceil_mode=False, "
-              "bool count_include_pad=True%s) -> Tensor" % (n, extra), namespace="nn.functional",
-              forms="function" if n == 1 else "function out", saves="input", grad_name="SqueezeBackward1" if n == 1 else f"AvgPool{n}DBackward0", aliases=("avg_pool1d",) if n == 1 else ())
+    backward = "SqueezeBackward1" if n == 1 else f"AvgPool{n}DBackward0"
+
+    @operator(f"avg_pool{n}d(Tensor input, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, bool ceil_mode=False, "
+              f"bool count_include_pad=True{extra}) -> Tensor", namespace="nn.functional", saves="input", grad_name=backward,
+              forms="function" if n == 1 else "function out", aliases=("avg_pool1d",) if n == 1 else ())
     def avg_pool(input, kernel_size, stride=None, padding=(0,), ceil_mode=False, count_include_pad=True, divisor_override=None):
         if n == 1:
             if input.ndim not in (2, 3):
-                raise RuntimeError(f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 'self' (while "
+                raise RuntimeError(f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument "
+                                   "#1 'self' (while "
                                    "checking arguments for avg_pool1d)")
         elif n == 2 and input.ndim < 3:
-            raise IndexError(f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], but got -3)")
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], "
+                             "but got -3)")
         x, single = _batched(input, n, f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input")
         if x.dtype.kind in "bc":
             raise NotImplementedError(f"\"avg_pool{n}d\" not implemented for '{dtype_of(x).scalar_name}'")
@@ -289,7 +296,8 @@ def _check_rank(x, output_size):
 def _need_elements(x, n, name):
     for i in range(x.ndim - n, x.ndim):
         if x.shape[i] == 0:
-            raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
+            raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input "
+                               "has sizes "
                                f"{list(x.shape)} with dimension {i} being empty")
 
 
@@ -298,13 +306,15 @@ def _adaptive_avg(n, input, output_size):
     if n > 1:
         _check_rank(input, output_size)
     if n == 1 and input.ndim not in (2, 3):
-        raise RuntimeError(f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 'self' (while checking "
+        raise RuntimeError(f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 "
+                           "'self' (while checking "
                            "arguments for adaptive_avg_pool1d)")
     x, single = _batched(input, n, f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got {list(input.shape)}")
     size = _output_size(output_size, x, n, f"{name}: output_size must be {n}")
     if any(s < 0 for s in size):
         inside = ", ".join(map(str, size))
-        raise RuntimeError(f"{name}: elements of output_size must be greater than or equal to 0 but received {{{inside}}}")
+        raise RuntimeError(f"{name}: elements of output_size must be greater than or equal to 0 but received "
+                           f"{{{inside}}}")
     _need_elements(x, n, name)
     if x.dtype.kind not in "fV":
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dtype_of(x).scalar_name}'".replace("pool1d", "pool2d"))
@@ -326,11 +336,13 @@ def _adaptive_max(n, input, output_size):
     if n > 1:
         _check_rank(input, output_size)
     if n == 1 and input.ndim not in (2, 3):
-        raise RuntimeError(f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 'self' (while checking "
+        raise RuntimeError(f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 "
+                           "'self' (while checking "
                            "arguments for adaptive_max_pool1d)")
     x, single = _batched(input, n, f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got: {list(input.shape)}")
     if n == 1 and not isinstance(output_size, int) and len(output_size) != 1:
-        raise RuntimeError(f"adaptive_max_pool1d() argument 'output_size' should contain one int (got {len(output_size)})")
+        raise RuntimeError("adaptive_max_pool1d() argument 'output_size' should contain one int (got "
+                           f"{len(output_size)})")
     size = _output_size(output_size, x, n, f"{name}(): internal error: output_size.size() must be {n}")
     if any(s < 0 for s in size):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(x.shape[:2] + size)}")
@@ -391,9 +403,10 @@ def _declare_adaptive(n):
     def adaptive_max_pool_with_indices(input, output_size, return_indices=False):
         return call(f"_adaptive_max_pool{n}d", input, output_size)
 
-    adaptive_avg.__doc__ = f"Means of windows chosen for an output size. Source: PyTorch, torch.nn.functional.adaptive_avg_pool{n}d."
+    adaptive_avg.__doc__ = f"Means of windows, by output size. Source: PyTorch, torch.nn.functional.adaptive_avg_pool{n}d."
     adaptive_max_pool.__doc__ = adaptive_max_pool_with_indices.__doc__ = (
-        f"Largest elements of windows chosen for an output size.\n\n    Source: PyTorch, torch.nn.functional.adaptive_max_pool{n}d.\n")
+        "Largest elements of windows chosen for an output size.\n\n    Source: PyTorch, "
+        f"torch.nn.functional.adaptive_max_pool{n}d.\n")
     for f, name in ((adaptive_max_pool, f"adaptive_max_pool{n}d"),
                     (adaptive_max_pool_with_indices, f"adaptive_max_pool{n}d_with_indices")):
         f.__name__ = f.__qualname__ = name
@@ -412,10 +425,12 @@ def _max_unpool(self, indices, output_size):
     if indices.dtype != np.int64:
         raise RuntimeError(f"elements in indices should be type int64 but got: {dtype_of(indices).scalar_name}")
     if self.ndim not in (n + 1, n + 2):
-        raise RuntimeError(f"Input to max_unpooling{n}d should be a {n + 1}d or {n + 2}d Tensor, but got a tensor with {self.ndim} "
+        raise RuntimeError(f"Input to max_unpooling{n}d should be a {n + 1}d or {n + 2}d Tensor, but got a tensor "
+                           f"with {self.ndim} "
                            "dimensions.")
     if indices.shape != self.shape:
-        raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(self.shape)}) but got indices tensor "
+        raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(self.shape)}) "
+                           "but got indices tensor "
                            f"with shape: {list(indices.shape)}")
     lead = self.shape[:-n]
     rows, count, volume = math.prod(lead), math.prod(self.shape[-n:]), math.prod(output_size)

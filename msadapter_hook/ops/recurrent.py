@@ -42,7 +42,10 @@ def _rnn_layer(x, h0, w_ih, w_hh, b_ih=None, b_hh=None, nonlinearity="tanh"):
 
 
 def lstm_layer(x, h0, c0, w_ih, w_hh, b_ih, b_hh):
-    """LSTM over x (T, B, I) from states (B, H): outputs (T, B, H) and the last states. Source: PyTorch, torch.nn.LSTM."""
+    """LSTM over x (T, B, I) from states (B, H): outputs (T, B, H) and the last states.
+
+    Source: PyTorch, torch.nn.LSTM.
+    """
     return call("_lstm_layer", x, h0, c0, w_ih, w_hh, b_ih, b_hh)
 
 
@@ -52,7 +55,10 @@ def gru_layer(x, h0, w_ih, w_hh, b_ih, b_hh):
 
 
 def rnn_layer(x, h0, w_ih, w_hh, b_ih, b_hh, nonlinearity):
-    """Elman RNN over x (T, B, I) with tanh or relu: outputs (T, B, H) and the last state. Source: PyTorch, torch.nn.RNN."""
+    """Elman RNN over x (T, B, I) with tanh or relu: outputs (T, B, H) and the last state.
+
+    Source: PyTorch, torch.nn.RNN.
+    """
     return call("_rnn_layer", x, h0, w_ih, w_hh, b_ih, b_hh, nonlinearity)
 
 
@@ -63,7 +69,8 @@ def _check_cell(x, h, w_ih, gates):
     if x.shape[-1] != w_ih.shape[1]:
         raise RuntimeError(f"input has inconsistent input_size: got {x.shape[-1]} expected {w_ih.shape[1]}")
     if h.shape[-1] * gates != w_ih.shape[0]:
-        raise RuntimeError(f"hidden0 has inconsistent hidden_size: got {h.shape[-1]}, expected {w_ih.shape[0] // gates}")
+        raise RuntimeError(f"hidden0 has inconsistent hidden_size: got {h.shape[-1]}, expected "
+                           f"{w_ih.shape[0] // gates}")
     if x.dtype != h.dtype:
         raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {dtype_of(x).scalar_name} and "
                            f"{dtype_of(h).scalar_name}")

@@ -1,6 +1,7 @@
 """Convolution over any number of axes: the product itself and its two gradients, each the gradient of the others.
 
-x (N, C, …), w (O, C/groups, …), y (N, O, …). Attributes are tuples with one number per spatial axis; padding is symmetric.
+x (N, C, …), w (O, C/groups, …), y (N, O, …). Attributes are tuples with one number per spatial axis; padding is
+symmetric.
 """
 
 import itertools

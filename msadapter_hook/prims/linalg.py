@@ -502,7 +502,9 @@ def _expm_host(a):
 
 
 def _expm_vjp(g, out, a):
-    """The derivative of exp at the adjoint, in the direction g: a block of the exponential of a matrix twice the size."""
+    """The derivative of exp at the adjoint, in the direction g: a block of the exponential of a matrix twice the
+    size.
+    """
     n = a.shape[-1]
     left = adjoint(a)
     rows = a.ndim - 2

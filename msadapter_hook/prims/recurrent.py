@@ -1,7 +1,8 @@
-"""Recurrent layers over all time steps: one layer, one direction; x (T, B, I), states (B, H), weights as PyTorch lays them out.
+"""Recurrent layers over all time steps: one layer, one direction; x (T, B, I), states (B, H), weights as PyTorch lays
+them out.
 
-Forward and backward are written once, over a handful of array functions: with NumPy for speed, with primitives where the
-gradient itself is to be differentiated.
+Forward and backward are written once, over a handful of array functions: with NumPy for speed, with primitives where
+the gradient itself is to be differentiated.
 """
 
 from types import SimpleNamespace
@@ -197,7 +198,8 @@ def _define(name, forward, backward, outputs, mindspore=None, guard=None):
 
 
 def _mindspore_lstm():
-    concat, reshape, expand, squeeze = primitive("Concat", 0), primitive("Reshape"), primitive("ExpandDims"), primitive("Squeeze", 0)
+    concat, reshape = primitive("Concat", 0), primitive("Reshape")
+    expand, squeeze = primitive("ExpandDims"), primitive("Squeeze", 0)
 
     def run(x, h, c, w_ih, w_hh, b):
         kernel = primitive("LSTM", x.shape[2], h.shape[1], 1, True, False, 0.0)
