@@ -5,7 +5,7 @@ import importlib
 from .registry import METHODS, OPERATORS, RETURN_TYPES, attach, call, functions
 
 # One module per family; each registers its operators when it is imported.
-FAMILIES = ["creation", "ranges", "sharing", "views", "joining", "shape", "padding", "scatter", "random",
+FAMILIES = ["creation", "ranges", "sharing", "views", "joining", "shape", "padding", "scatter", "masking", "random",
             "pointwise", "binary", "comparison", "bitwise", "complex", "activation", "reduction", "matmul", "einsum",
             "loss", "loss_margin", "sorting", "scan", "statistics", "gradient", "special", "convolution", "pooling",
             "normalization", "embedding", "attention", "recurrent", "legacy", "distance", "interpolation", "linalg",

@@ -13,14 +13,16 @@ from msadapter_hook.tensor.device import current_device
 from .arguments import type_name
 from .registry import composite, warn_once
 
-_OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool requires_grad=False"
+_OPTIONS = ("*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+            "bool requires_grad=False")
 _LIKE = _OPTIONS.replace("bool requires_grad", "MemoryFormat? memory_format=None, bool requires_grad")
 
 
 def finish(tensor, device=None, requires_grad=False, layout=None):
     """Apply the options that every factory takes."""
     if layout is not None and layout is not dtypes.strided:
-        raise NotImplementedError(f"tensors with layout {layout} are made by torch.sparse_coo_tensor and its kin; ask for "
+        raise NotImplementedError(f"tensors with layout {layout} are made by torch.sparse_coo_tensor and its kin; ask "
+                                  "for "
                                   "torch.strided here")
     device = device or current_device()
     if device.type != "cpu":
@@ -34,7 +36,8 @@ def _filled(size, value, dtype):
     for n in size:
         if n < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(size)}")
-    return from_array(np.zeros(size, dtype.numpy) if type(value) is int and value == 0 else np.full(size, value, dtype.numpy), dtype)
+    return from_array(np.zeros(size, dtype.numpy) if type(value) is int and value == 0
+                      else np.full(size, value, dtype.numpy), dtype)
 
 
 @composite(f"empty(int[] size, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", forms="function out")
@@ -70,7 +73,8 @@ def like_geometry(self, memory_format):
 
 def _like(self, value, dtype, device, requires_grad, layout, memory_format):
     dtype = dtype or self._dtype
-    array = np.zeros(self._size, dtype.numpy) if type(value) is int and value == 0 else np.full(self._size, value, dtype.numpy)
+    zeros = type(value) is int and value == 0
+    array = np.zeros(self._size, dtype.numpy) if zeros else np.full(self._size, value, dtype.numpy)
     made = Tensor._make(value_of(array), dtype, like_geometry(self, memory_format))
     return finish(made, device or self.device, requires_grad, layout)
 
@@ -246,7 +250,8 @@ def _shape(data):
 def _flatten(data, shape, depth, out, path):
     if isinstance(data, np.ndarray) and (data.ndim or depth == len(shape)):
         if data.shape != shape[depth:]:
-            raise ValueError(f"expected sequence of length {shape[depth] if depth < len(shape) else 0} at dim {depth} (got "
+            raise ValueError(f"expected sequence of length {shape[depth] if depth < len(shape) else 0} at dim {depth} "
+                             "(got "
                              f"{data.shape[0] if data.ndim else 0})")
         out.extend(data.reshape(-1))
         return
@@ -263,7 +268,8 @@ def _flatten(data, shape, depth, out, path):
             return
         if _is_sequence(data):
             whole = out and all(isinstance(x, (int, np.integer)) for x in out)
-            raise TypeError("not a sequence" if not depth else f"'{type(data).__name__}' object cannot be interpreted as an integer"
+            raise TypeError("not a sequence" if not depth else f"'{type(data).__name__}' object cannot be interpreted "
+                                                               "as an integer"
                             if whole else f"must be real number, not {type(data).__name__}")
         if isinstance(data, str) or data is None or not isinstance(data, (bool, int, float, complex, np.generic)):
             if hasattr(data, "__index__"):
@@ -365,7 +371,8 @@ def fill(self, value):
 
 
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
-    """A tensor from a tensor, an array, a number or nested data, sharing memory where it can. Source: PyTorch, torch.asarray."""
+    """A tensor from a tensor, an array, a number or nested data, sharing memory where it can. Source: PyTorch,
+    torch.asarray."""
     if isinstance(obj, (bytes, bytearray, memoryview)):
         from .sharing import frombuffer
 

@@ -15,14 +15,17 @@ _INDEX_TYPES = "tensors used as indices must be long, int, byte or bool tensors"
 
 
 def _normalise(key):
-    """The key as a tuple. A short list counts as a tuple where it holds sequences, tensors, slices, None or Ellipsis."""
+    """The key as a tuple. A short list counts as a tuple where it holds sequences, tensors, slices, None or
+    Ellipsis."""
     if isinstance(key, tuple):
         return key
     if isinstance(key, list) and len(key) < 32:
         for item in key:
             if item is None or item is Ellipsis or isinstance(item, (slice, Tensor, list, tuple, range, np.ndarray)):
-                warn_once("Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; "
-                           "use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, "
+                warn_once("Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed "
+                          "in pytorch 2.9; "
+                           "use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor "
+                           "index, "
                            "x[torch.tensor(seq)], which will result either in an error or a different result")
                 return tuple(key)
     return (key,)
@@ -63,7 +66,8 @@ def _count(key):
 
 
 def basic(self, key):
-    """Apply the parts of the key that give views. Returns (view, index) where index maps dimensions of the view to index
+    """Apply the parts of the key that give views. Returns (view, index) where index maps dimensions of the view to
+    index
     tensors, in order; empty for a plain view."""
     if isinstance(key, slice) and not self.ndim:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
@@ -105,14 +109,16 @@ def basic(self, key):
             raise TypeError("new(): invalid data type 'str'")
         else:
             raise IndexError(
-                f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
+                "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+                "(got "
                 f"{type(item).__name__})")
     return out, index
 
 
 def _select(t, d, i):
     if t.ndim == 0:
-        raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+        raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ "
+                         "to convert a "
                          "0-dim tensor to a number")
     n = t._size[d]
     if not -n <= i < n:
@@ -150,7 +156,8 @@ def _advanced(out, d, item, index):
     if item._dtype in (dtypes.bool_, dtypes.uint8):
         for k in range(item.dim()):
             if out._size[d + k] != item._size[k]:
-                raise IndexError(f"The shape of the mask {list(item._size)} at index {k} does not match the shape of the indexed "
+                raise IndexError(f"The shape of the mask {list(item._size)} at index {k} does not match the shape of "
+                                 "the indexed "
                                  f"tensor {list(out._size)} at index {d + k}")
         if item.dim() == 0:
             out = out.unsqueeze(d)
@@ -202,7 +209,8 @@ def index_arrays(size, index):
 
 
 def get_index(value, index):
-    """The elements of a Value at index tensors ((dimension, Tensor) pairs); NumPy's and PyTorch's placing of the result."""
+    """The elements of a Value at index tensors ((dimension, Tensor) pairs); NumPy's and PyTorch's placing of the
+    result."""
     arrays = index_arrays(value.shape, index)
     axes = tuple([d for d, _ in index])
     if len(arrays) == 1:
@@ -234,15 +242,18 @@ def setitem(self, key, new):
         value = new.value
     else:
         if not isinstance(new, (bool, int, float, complex)):
-            name = type(new).__name__ if type(new).__module__ == "builtins" else f"{type(new).__module__}.{type(new).__name__}"
+            kind = type(new)
+            name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
             raise TypeError(f"can't assign a {name} to a torch.{self._dtype.scalar_name}Tensor")
         value = _number(new, self._dtype)
     if key is False:
         return
     out, index = basic(self, key)
     check_inplace(out)
-    if index and isinstance(new, Tensor) and new._dtype is not self._dtype and not (new.numel() == 1 and _masks_only(key)):
-        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {self._dtype.scalar_name} for the "
+    if index and isinstance(new,
+                            Tensor) and new._dtype is not self._dtype and not (new.numel() == 1 and _masks_only(key)):
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {self._dtype.scalar_name} "
+                           "for the "
                            f"destination and {new._dtype.scalar_name} for the source.")
     value = cast_value(value, self._dtype)
     if not index:
@@ -265,7 +276,8 @@ def setitem(self, key, new):
     except RuntimeError:
         fits = False
     if not fits:
-        raise RuntimeError(f"shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to indexing result of "
+        raise RuntimeError(f"shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to indexing "
+                           "result of "
                            f"shape {list(shape)}")
     base = out.value
     result = prims.index_put(base, value, *arrays, axes=axes, accumulate=False)
@@ -310,7 +322,8 @@ def result_shape(size, arrays, axes):
 
 def geometry_check(out):
     if geometry.overlaps(out._size, out._stride):
-        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory "
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
+                           "memory "
                            "location. Please clone() the tensor before performing the operation.")
 
 
@@ -322,12 +335,15 @@ def _fit(value, size):
     if value.shape == tuple(size):
         return value
     if value.ndim > len(size):
-        raise RuntimeError(f"expand(torch.{dtypes.from_numpy_dtype(value.dtype).scalar_name}Tensor{{{list(value.shape)}}}, "
-                           f"size={list(size)}): the number of sizes provided ({len(size)}) must be greater or equal to the number "
+        kind = dtypes.from_numpy_dtype(value.dtype).scalar_name
+        raise RuntimeError(f"expand(torch.{kind}Tensor{{{list(value.shape)}}}, "
+                           f"size={list(size)}): the number of sizes provided ({len(size)}) must be greater or equal "
+                           "to the number "
                            f"of dimensions in the tensor ({value.ndim})")
     for d in range(-1, -value.ndim - 1, -1):
         if value.shape[d] != size[d] and value.shape[d] != 1:
-            raise RuntimeError(f"The expanded size of the tensor ({size[d]}) must match the existing size ({value.shape[d]}) at "
+            raise RuntimeError(f"The expanded size of the tensor ({size[d]}) must match the existing size "
+                               f"({value.shape[d]}) at "
                                f"non-singleton dimension {len(size) + d}.  Target sizes: {list(size)}.  Tensor sizes: "
                                f"{list(value.shape)}")
     return prims.broadcast_to(value, shape=tuple(size))

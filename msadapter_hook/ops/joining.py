@@ -41,7 +41,8 @@ def cat(tensors, dim=0):
             raise RuntimeError(f"Tensors must have same number of dimensions: got {ranked.ndim} and {v.ndim}")
         for d, (n, m) in enumerate(zip(ranked.shape, v.shape)):
             if n != m and d != axis:
-                raise RuntimeError(f"Sizes of tensors must match except in dimension {axis}. Expected size {n} but got size {m} for "
+                raise RuntimeError(f"Sizes of tensors must match except in dimension {axis}. Expected size {n} but got "
+                                   f"size {m} for "
                                    f"tensor number {i} in the list.")
         kept.append(v)
     kept = kept or [tensors[0]]
@@ -62,7 +63,8 @@ def stack(tensors, dim=0):
     axis = wrap_dim(dim, first.ndim + 1)
     for i, v in enumerate(tensors):
         if v.shape != first.shape:
-            raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry 0 and "
+            raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry 0 "
+                               "and "
                                f"{list(v.shape)} at entry {i}")
     if any(v.dtype != first.dtype for v in tensors):
         dtype = result_type(*tensors)
@@ -115,7 +117,8 @@ def _whole_or_each(name, one):
     def several(tensors):
         return tuple([one(t) for t in tensors])
 
-    @composite(f"{name}.Two(Tensor a, Tensor b, any c=None, any d=None, any e=None, any f=None) -> Tensor[]", forms="function")
+    @composite(f"{name}.Two(Tensor a, Tensor b, any c=None, any d=None, any e=None, any f=None) -> Tensor[]",
+               forms="function")
     def separate(*tensors):
         return tuple([one(t) for t in tensors if t is not None])
 
@@ -150,7 +153,8 @@ def _block_diag(tensors):
     blocks = []
     for i, t in enumerate(tensors):
         if t.dim() > 2:
-            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {t.dim()} dimensions")
+            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has "
+                               f"{t.dim()} dimensions")
         blocks.append(atleast_2d(t))
     if not blocks:
         return call("zeros", (1, 0))
@@ -288,9 +292,11 @@ def split_sizes(self, sizes, dim):
     d = wrap_dim(dim, self.ndim)
     for n in sizes:
         if n < 0:
-            raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(sizes)}")
+            raise RuntimeError("split_with_sizes expects split_sizes have only non-negative entries, but got "
+                               f"split_sizes={list(sizes)}")
     if sum(sizes) != self._size[d]:
-        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {self._size[d]} (input tensor's size at dimension "
+        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {self._size[d]} (input tensor's "
+                           "size at dimension "
                            f"{dim}), but got split_sizes={list(sizes)}")
     return _pieces(self, d, sizes, "split_with_sizes")
 
@@ -360,7 +366,8 @@ def tensor_split(self, parts, dim=0):
 @view("tensor_split.tensor(Tensor self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor[]")
 def tensor_split_by_tensor(self, parts, dim=0):
     if parts.dim() > 1 or parts._dtype is not dtypes.int64:
-        raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional int64 "
+        raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
+                           "one-dimensional int64 "
                            f"tensor, but got a tensor with {parts.dim()} dims")
     found = parts.tolist()
     return _tensor_split(self, found if isinstance(found, int) else tuple(found), dim, "tensor_split")

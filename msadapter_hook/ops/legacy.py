@@ -14,7 +14,8 @@ def _options(dtype):
     name = {"int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char",
             "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16"}.get(
                 str(dtype)[6:], str(dtype)[6:])
-    return (f"TensorOptions(dtype={name}, device=cpu, layout=Strided, requires_grad=false (default), pinned_memory=false (default), "
+    return (f"TensorOptions(dtype={name}, device=cpu, layout=Strided, requires_grad=false (default), "
+            "pinned_memory=false (default), "
             "memory_format=(nullopt))")
 
 
@@ -27,8 +28,10 @@ def _from_sequence(data, dtype):
     flat = [x.item() if isinstance(x, (Tensor, np.generic)) else x for x in flat]
     if dtype.is_complex or not any(isinstance(x, complex) for x in flat):
         with np.errstate(all="ignore"):
-            kind = np.int64 if flat and all(isinstance(x, int) for x in flat) and all(abs(x) < 2 ** 63 for x in flat) else None
-            array = np.array(flat, kind or (np.complex128 if dtype.is_complex else np.float64)).astype(dtype.numpy)
+            wide = np.complex128 if dtype.is_complex else np.float64
+            if flat and all(isinstance(x, int) and abs(x) < 2 ** 63 for x in flat):
+                wide = np.int64
+            array = np.array(flat, wide).astype(dtype.numpy)
         return from_array(array.reshape(shape), dtype)
     raise TypeError("can't convert complex to float")
 
@@ -47,7 +50,8 @@ def construct(args, dtype, data=None, strict=False):
             return first.detach() if not first.requires_grad else first.view(first._size)
         if isinstance(first, Size):
             return _filled(first, 0, dtype)
-        if isinstance(first, (list, tuple, range, np.ndarray)) and not (isinstance(first, np.ndarray) and not first.ndim):
+        if isinstance(first,
+                      (list, tuple, range, np.ndarray)) and not (isinstance(first, np.ndarray) and not first.ndim):
             return _from_sequence(first, dtype)
         if isinstance(first, str):
             raise TypeError("new(): invalid data type 'str'")
@@ -65,7 +69,8 @@ def construct(args, dtype, data=None, strict=False):
                                 " * (*, torch.device device = None)\n * (torch.Storage storage)\n * (Tensor other)\n"
                                 " * (tuple of ints size, *, torch.device device = None)\n"
                                 " * (object data, *, torch.device device = None)\n")
-            raise TypeError(f"new(): argument 'size' failed to unpack the object at pos {i + 1} with error \"type must be tuple of "
+            raise TypeError(f"new(): argument 'size' failed to unpack the object at pos {i + 1} with error \"type must "
+                            "be tuple of "
                             f"ints,but got {_full_name(n)}\"")
     return _filled(tuple([n.__index__() for n in args]), 0, dtype)
 
@@ -77,7 +82,8 @@ def _full_name(x):
 
 def _on(device):
     if device is not None and Device(device).type != "cpu":
-        raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {Device(device).type} was passed")
+        raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {Device(device).type} was "
+                           "passed")
 
 
 def _tensor_new(cls, *args, device=None, data=None, **keywords):
@@ -103,13 +109,14 @@ def new(self, *args, device=None, data=None):
 METHODS["new"] = new
 
 
-class tensortype(type):  # noqa: N801  (PyTorch's name)
+class tensortype(type):
     """The class of `torch.FloatTensor` and its kin: tensors of the dtype are their instances."""
 
     __module__ = "torch"
 
     def __new__(mcs, name, dtype, module):
-        return type.__new__(mcs, name, (), {"dtype": dtype, "layout": dtypes.strided, "is_cuda": False, "is_sparse": False,
+        return type.__new__(mcs, name, (),
+                            {"dtype": dtype, "layout": dtypes.strided, "is_cuda": False, "is_sparse": False,
                                             "__module__": module})
 
     def __init__(cls, name, dtype, module):
@@ -127,7 +134,8 @@ class tensortype(type):  # noqa: N801  (PyTorch's name)
 
 
 TYPES = {}
-for _dtype in (dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16, dtypes.int64, dtypes.int32, dtypes.int16,
+for _dtype in (dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16, dtypes.int64, dtypes.int32,
+               dtypes.int16,
                dtypes.int8, dtypes.uint8, dtypes.bool_):
     _name = f"{_dtype.scalar_name}Tensor"
     TYPES[_name] = plain(tensortype(_name, _dtype, "torch"), _name)

@@ -11,17 +11,20 @@ from .shape import copied
 
 
 # ------------------------------------------------------------------------------------------------ images
-@composite("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", forms="function", aliases=("nn.functional.pixel_shuffle",))
+@composite("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", forms="function",
+           aliases=("nn.functional.pixel_shuffle",))
 def pixel_shuffle(self, upscale_factor):
     """(*, C·r², H, W) as (*, C, H·r, W·r). Source: PyTorch, F.pixel_shuffle."""
     r = upscale_factor
     if self.ndim < 3:
-        raise RuntimeError(f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {self.ndim} dimension(s)")
+        raise RuntimeError(f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {self.ndim} "
+                           "dimension(s)")
     if r <= 0:
         raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
     *lead, c, h, w = self._size
     if c % (r * r):
-        raise RuntimeError(f"pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
+        raise RuntimeError("pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
+                           "upscale_factor, but "
                            f"input.size(-3)={c} is not divisible by {r * r}")
     n = len(lead)
     split = self.reshape((*lead, c // (r * r), r, r, h, w))
@@ -34,13 +37,15 @@ def pixel_unshuffle(self, downscale_factor):
     """(*, C, H·r, W·r) as (*, C·r², H, W). Source: PyTorch, F.pixel_unshuffle."""
     r = downscale_factor
     if self.ndim < 3:
-        raise RuntimeError(f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {self.ndim} dimension(s)")
+        raise RuntimeError("pixel_unshuffle expects input to have at least 3 dimensions, but got input with "
+                           f"{self.ndim} dimension(s)")
     if r <= 0:
         raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
     *lead, c, h, w = self._size
     for label, n, at in (("height", h, -2), ("width", w, -1)):
         if n % r:
-            raise RuntimeError(f"pixel_unshuffle expects {label} to be divisible by downscale_factor, but input.size({at})={n} is not "
+            raise RuntimeError(f"pixel_unshuffle expects {label} to be divisible by downscale_factor, but "
+                               f"input.size({at})={n} is not "
                                f"divisible by {r}")
     n = len(lead)
     split = self.reshape((*lead, c, h // r, r, w // r, r))
@@ -98,7 +103,8 @@ def constant_pad(value, pad, fill):
     if len(pad) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
     if len(pad) // 2 > value.ndim:
-        raise RuntimeError(f"Length of pad should be no more than twice the number of dimensions of the input. Pad length is "
+        raise RuntimeError("Length of pad should be no more than twice the number of dimensions of the input. Pad "
+                           "length is "
                            f"{len(pad)} while the input has {value.ndim} dimensions.")
     before, after = _pairs(pad, value.ndim)
     for d in range(value.ndim):
@@ -106,14 +112,17 @@ def constant_pad(value, pad, fill):
         if n < 0 and -min(before[d], 0) > value.shape[d] or n < 0 and min(before[d], after[d]) < 0:
             raise RuntimeError("narrow(): length must be non-negative.")
         if n < 0:
-            raise RuntimeError(f"The input size {value.shape[d]}, plus negative padding {before[d]} and {after[d]} resulted in a "
+            raise RuntimeError(f"The input size {value.shape[d]}, plus negative padding {before[d]} and {after[d]} "
+                               "resulted in a "
                                f"negative output size, which is invalid. Check dimension {d} of your input.")
     if min((*before, *after), default=0) < 0:
         value = prims.strided_slice(value, start=tuple([max(-b, 0) for b in before]),
-                                    stop=tuple([n - max(-a, 0) for n, a in zip(value.shape, after)]), step=(1,) * value.ndim)
+                                    stop=tuple([n - max(-a, 0) for n, a in zip(value.shape, after)]),
+                                    step=(1,) * value.ndim)
     if max((*before, *after), default=0) <= 0:
         return copied(value)
-    return prims.pad(value, before=tuple([max(b, 0) for b in before]), after=tuple([max(a, 0) for a in after]), value=fill)
+    return prims.pad(value, before=tuple([max(b, 0) for b in before]), after=tuple([max(a, 0) for a in after]),
+                     value=fill)
 
 
 @operator("constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor", forms="function")
@@ -140,7 +149,8 @@ def _check_margin(value, pad, mode):
             n, d = value.shape[value.ndim - 1 - k], value.ndim - 1 - k
             low, high = pad[2 * k], pad[2 * k + 1]
             if mode == "reflect" and (low >= n or high >= n):
-                raise RuntimeError(f"Argument #{4 + 2 * k}: Padding size should be less than the corresponding input dimension, but "
+                raise RuntimeError(f"Argument #{4 + 2 * k}: Padding size should be less than the corresponding input "
+                                   "dimension, but "
                                    f"got: padding ({low}, {high}) at dimension {d} of input {list(value.shape)}")
             if mode == "circular" and (low > n or high > n):
                 raise RuntimeError("Padding value causes wrapping around more than once.")
@@ -169,7 +179,8 @@ def pad(self, pad, mode="constant", value=None):
     if not (1 <= pairs <= 3 and self.ndim in (pairs + 1, pairs + 2)):
         raise NotImplementedError("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now")
     if 0 in self._size[-pairs:] or 0 in self._size[1:] and mode != "circular":
-        raise RuntimeError(f"Expected {pairs + 1}D or {pairs + 2}D (batch mode) tensor with possibly 0 batch size and other "
+        raise RuntimeError(f"Expected {pairs + 1}D or {pairs + 2}D (batch mode) tensor with possibly 0 batch size and "
+                           "other "
                            f"non-zero dimensions for input, but got: {list(self._size)}")
     value = _mirrored(self.value, pad, mode)
     if value.requires_grad:
@@ -199,14 +210,16 @@ def _mirrored(value, pad, mode):
 # ------------------------------------------------------------------------------------------------ sliding blocks
 def _positions(size, kernel, dilation, padding, stride):
     """How many blocks fit along each axis."""
-    return tuple([(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, d, p, s in zip(size, kernel, dilation, padding, stride)])
+    return tuple([(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, d, p,
+                  s in zip(size, kernel, dilation, padding, stride)])
 
 
 def _windows(kernel, dilation, stride, counts):
     """For each place in the block the slices of the padded image that it sees."""
     for i in range(kernel[0]):
         for j in range(kernel[1]):
-            yield i, j, (slice(None), slice(None), slice(i * dilation[0], i * dilation[0] + stride[0] * counts[0], stride[0]),
+            yield i, j, (slice(None), slice(None),
+                         slice(i * dilation[0], i * dilation[0] + stride[0] * counts[0], stride[0]),
                          slice(j * dilation[1], j * dilation[1] + stride[1] * counts[1], stride[1]))
 
 
@@ -230,15 +243,18 @@ def _from_columns(columns, *, size, kernel, dilation, padding, stride):
     return wide[:, :, padding[0]:padding[0] + size[0], padding[1]:padding[1] + size[1]].copy()
 
 
-to_columns = prims.host_call("unfold", _to_columns, vjp=[lambda g, out, a, **block: from_columns(g, **block)], uses_output=False)
-from_columns = prims.host_call("fold", _from_columns, vjp=[lambda g, out, a, **block: to_columns(g, **block)], uses_output=False)
+to_columns = prims.host_call("unfold", _to_columns, vjp=[lambda g, out, a, **block: from_columns(g, **block)],
+                             uses_output=False)
+from_columns = prims.host_call("fold", _from_columns, vjp=[lambda g, out, a, **block: to_columns(g, **block)],
+                               uses_output=False)
 
 
 def _check_block(**parts):
     for name, values in parts.items():
         least = 0 if name == "padding" else 1
         if min(values) < least:
-            raise RuntimeError(f"{name} should be {'non-negative' if name == 'padding' else 'greater than zero'}, but got {name}_height: "
+            raise RuntimeError(f"{name} should be {'non-negative' if name == 'padding' else 'greater than zero'}, but "
+                               f"got {name}_height: "
                                f"{values[0]} {name}_width: {values[1]}")
 
 
@@ -249,36 +265,44 @@ def unfold(self, kernel_size, dilation, padding, stride):
     kernel, dilation, padding, stride = map(_two, (kernel_size, dilation, padding, stride))
     _check_block(kernel=kernel, dilation=dilation, padding=padding, stride=stride)
     if self.ndim not in (3, 4) or 0 in self.shape[-3:]:
-        raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, "
+        raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
+                           "dimensions for input, "
                            f"but got: {list(self.shape)}")
     size = self.shape[-2:]
     counts = _positions(size, kernel, dilation, padding, stride)
     if min(counts) < 1:
-        raise RuntimeError(f"Given input with spatial size {size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, "
-                           f"calculated shape of the array of sliding blocks as {counts}, but its components must be at least one.")
+        raise RuntimeError(f"Given input with spatial size {size}, kernel_size={kernel}, dilation={dilation}, "
+                           f"padding={padding}, "
+                           f"calculated shape of the array of sliding blocks as {counts}, but its components must be "
+                           "at least one.")
     value = self if self.ndim == 4 else prims.reshape(self, shape=(1, *self.shape))
     out = to_columns(value, size=size, kernel=kernel, dilation=dilation, padding=padding, stride=stride)
     return out if self.ndim == 4 else prims.reshape(out, shape=out.shape[1:])
 
 
-@operator("fold(Tensor self, int[2] output_size, int[2] kernel_size, int[2] dilation=1, int[2] padding=0, int[2] stride=1) -> Tensor",
+@operator("fold(Tensor self, int[2] output_size, int[2] kernel_size, int[2] dilation=1, int[2] padding=0, int[2] "
+          "stride=1) -> Tensor",
           forms="function", namespace="nn.functional", grad_name="Col2ImBackward0")
 def fold(self, output_size, kernel_size, dilation, padding, stride):
     """Columns (N, C·kernel, blocks) added up to images (N, C, H, W). Source: PyTorch, F.fold."""
     size, kernel, dilation, padding, stride = map(_two, (output_size, kernel_size, dilation, padding, stride))
     _check_block(kernel=kernel, dilation=dilation, padding=padding, stride=stride)
     if self.ndim not in (2, 3) or 0 in self.shape[-2:]:
-        raise RuntimeError("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for input, "
+        raise RuntimeError("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
+                           "dimensions for input, "
                            f"but got: {list(self.shape)}")
     channels, blocks = self.shape[-2:]
     area = kernel[0] * kernel[1]
     if channels % area:
-        raise RuntimeError(f"Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)="
+        raise RuntimeError("Expected size of input's dimension 1 to be divisible by the product of kernel_size, but "
+                           "got input.size(1)="
                            f"{channels} and kernel_size={kernel}.")
     counts = _positions(size, kernel, dilation, padding, stride)
     if counts[0] * counts[1] != blocks or min(counts) < 1:
-        raise RuntimeError(f"Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, stride={stride}, "
-                           f"expected size of input's dimension 2 to match the calculated number of sliding blocks {counts[0]} * "
+        raise RuntimeError(f"Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, "
+                           f"stride={stride}, "
+                           "expected size of input's dimension 2 to match the calculated number of sliding blocks "
+                           f"{counts[0]} * "
                            f"{counts[1]} = {counts[0] * counts[1]}, but got input.size(2)={blocks}.")
     value = self if self.ndim == 3 else prims.reshape(self, shape=(1, *self.shape))
     out = from_columns(value, size=size, kernel=kernel, dilation=dilation, padding=padding, stride=stride)

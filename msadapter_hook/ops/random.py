@@ -51,7 +51,8 @@ def rand(size, generator=None, dtype=None, layout=None, device=None, pin_memory=
 def randn(size, generator=None, dtype=None, layout=None, device=None, pin_memory=None, requires_grad=False):
     """Standard normal numbers. Source: PyTorch, torch.randn."""
     dtype = dtype or dtypes.get_default_dtype()
-    return _made(streams.normal(_stream(generator), _count(size), dtype=dtype), size, dtype, device, requires_grad, layout)
+    return _made(streams.normal(_stream(generator), _count(size), dtype=dtype), size, dtype, device, requires_grad,
+                 layout)
 
 
 @composite(f"randint(int high, int[] size, {_DRAW}) -> Tensor", forms="function out")
@@ -61,7 +62,8 @@ def randint(*args):
     *bounds, size, generator, dtype, layout, device, _, requires_grad = args
     low, high = bounds if len(bounds) == 2 else (0, bounds[0])
     dtype = dtype or dtypes.int64
-    return _made(streams.randint(_stream(generator), _count(size), low, high, dtype), size, dtype, device, requires_grad, layout)
+    return _made(streams.randint(_stream(generator), _count(size), low, high, dtype), size, dtype, device,
+                 requires_grad, layout)
 
 
 @composite(f"randperm(int n, {_DRAW}) -> Tensor", forms="function out")
@@ -114,14 +116,16 @@ def randint_like(self, *args):
     *bounds, generator, dtype, layout, device, _, memory_format, requires_grad = args
     low, high = bounds if len(bounds) == 2 else (0, bounds[0])
     g = _stream(generator)
-    return _drawn_like(self, lambda n, t, _: streams.randint(g, n, int(low), int(high), t), dtype, device, requires_grad,
+    return _drawn_like(self, lambda n, t, _: streams.randint(g, n, int(low), int(high), t), dtype, device,
+                       requires_grad,
                        layout, memory_format)
 
 
 # ------------------------------------------------------------------------------------------------ distributions
 drawn = prims.host_call(
     "drawn", lambda *arrays: arrays[-1],
-    joint_vjp=lambda grads, outs, needs, *inputs: [prims.zeros_like(v) if need else None for v, need in zip(inputs, needs)],
+    joint_vjp=lambda grads, outs, needs,
+    *inputs: [prims.zeros_like(v) if need else None for v, need in zip(inputs, needs)],
     uses_output=False)
 
 
@@ -169,10 +173,12 @@ def _attach(result, *inputs_and_name):
     return Tensor._make(value, result._dtype)
 
 
-composite("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", forms="function out")(_normal_of)
+composite("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
+          forms="function out")(_normal_of)
 
 
-@composite("normal.Tensor_float(Tensor mean, float std=1, *, Generator? generator=None) -> Tensor", forms="function out")
+@composite("normal.Tensor_float(Tensor mean, float std=1, *, Generator? generator=None) -> Tensor", forms="function "
+                                                                                                          "out")
 def normal_mean(mean, std=1.0, generator=None):
     """Normal numbers about each mean. Source: PyTorch, torch.normal."""
     return _normal_of(mean, std, generator)
@@ -318,7 +324,8 @@ def uniform_(self, from_=0.0, to=1.0, *, generator=None, **keywords):
 def normal_(self, mean=0.0, std=1.0, *, generator=None):
     """Filled with normal numbers. Source: PyTorch, Tensor.normal_."""
     g, mean, std = _stream(generator), _number(mean), _number(std)
-    return fill_random(self, lambda n, scattered: streams.normal(g, n, mean, std, self._dtype, scattered), "NormalBackward0")
+    return fill_random(self, lambda n, scattered: streams.normal(g, n, mean, std, self._dtype, scattered),
+                       "NormalBackward0")
 
 
 @_in_place
@@ -435,7 +442,8 @@ def drop(t, p, training, inplace=False, feature=False, alpha=False):
     return made
 
 
-for _name, _feature, _alpha in (("dropout", False, False), ("feature_dropout", True, False), ("alpha_dropout", False, True),
+for _name, _feature, _alpha in (("dropout", False, False), ("feature_dropout", True, False),
+                                ("alpha_dropout", False, True),
                                 ("feature_alpha_dropout", True, True)):
     def _pair(feature, alpha):
         def outside(input, p, train):
@@ -466,7 +474,8 @@ def dropout(self, p=0.5, training=True, inplace=False):
     return drop(self, _probability(p), training, inplace)
 
 
-@composite("alpha_dropout(Tensor self, Scalar p=0.5, bool training=False, bool inplace=False) -> Tensor", forms="function",
+@composite("alpha_dropout(Tensor self, Scalar p=0.5, bool training=False, bool inplace=False) -> Tensor",
+           forms="function",
            namespace="nn.functional")
 def alpha_dropout(self, p=0.5, training=False, inplace=False):
     """Dropout that keeps mean and variance of SELU's outputs. Source: PyTorch, F.alpha_dropout."""
@@ -490,8 +499,10 @@ def dropout1d(self, p=0.5, training=True, inplace=False):
     """Whole channels of (N, C, L) or (C, L) set to zero. Source: PyTorch, F.dropout1d."""
     p = _probability(p)
     if self.dim() not in (2, 3):
-        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {self.dim()}D input. Note that dropout1d exists to "
-                           "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional "
+        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {self.dim()}D input. Note that "
+                           "dropout1d exists to "
+                           "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and "
+                           "an optional "
                            "batch dimension (i.e. 2D or 3D inputs).")
     if self.dim() == 3:
         return _channels(self, p, training, inplace)
@@ -502,17 +513,24 @@ def dropout1d(self, p=0.5, training=True, inplace=False):
 @composite("dropout2d(Tensor self, Scalar p=0.5, bool training=True, bool inplace=False) -> Tensor", forms="function",
            namespace="nn.functional")
 def dropout2d(self, p=0.5, training=True, inplace=False):
-    """Whole channels of (N, C, H, W) set to zero; (N, C, L) as 1-D dropout of channels. Source: PyTorch, F.dropout2d."""
+    """Whole channels of (N, C, H, W) set to zero; (N, C, L) as 1-D dropout of channels. Source: PyTorch,
+    F.dropout2d."""
     p = _probability(p)
     if self.dim() not in (3, 4):
-        warnings.warn(f"dropout2d: Received a {self.dim()}-D input to dropout2d, which is deprecated and will result in an error in "
-                      "a future release. To retain the behavior and silence this warning, please use dropout instead. Note that "
-                      "dropout2d exists to provide channel-wise dropout on inputs with 2 spatial dimensions, a channel dimension, "
+        warnings.warn(f"dropout2d: Received a {self.dim()}-D input to dropout2d, which is deprecated and will result "
+                      "in an error in "
+                      "a future release. To retain the behavior and silence this warning, please use dropout instead. "
+                      "Note that "
+                      "dropout2d exists to provide channel-wise dropout on inputs with 2 spatial dimensions, a channel "
+                      "dimension, "
                       "and an optional batch dimension (i.e. 3D or 4D inputs).", stacklevel=4)
     if self.dim() == 3:
-        warnings.warn("dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired - "
-                      "input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a future "
-                      "release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To maintain the 1D "
+        warnings.warn("dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior "
+                      "is desired - "
+                      "input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change "
+                      "in a future "
+                      "release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To "
+                      "maintain the 1D "
                       "channel-wise dropout behavior, please switch to using dropout1d instead.", stacklevel=4)
     return _channels(self, p, training, inplace)
 
@@ -523,9 +541,12 @@ def dropout3d(self, p=0.5, training=True, inplace=False):
     """Whole channels of (N, C, D, H, W) or (C, D, H, W) set to zero. Source: PyTorch, F.dropout3d."""
     p = _probability(p)
     if self.dim() not in (4, 5):
-        warnings.warn(f"dropout3d: Received a {self.dim()}-D input to dropout3d, which is deprecated and will result in an error in "
-                      "a future release. To retain the behavior and silence this warning, please use dropout instead. Note that "
-                      "dropout3d exists to provide channel-wise dropout on inputs with 3 spatial dimensions, a channel dimension, "
+        warnings.warn(f"dropout3d: Received a {self.dim()}-D input to dropout3d, which is deprecated and will result "
+                      "in an error in "
+                      "a future release. To retain the behavior and silence this warning, please use dropout instead. "
+                      "Note that "
+                      "dropout3d exists to provide channel-wise dropout on inputs with 3 spatial dimensions, a channel "
+                      "dimension, "
                       "and an optional batch dimension (i.e. 4D or 5D inputs).", stacklevel=4)
     unbatched = self.dim() == 4
     if not unbatched:

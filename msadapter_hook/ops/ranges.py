@@ -1,12 +1,13 @@
-"""Tensors from numbers alone: linspace, logspace, eye, triangles of indices, windows, and what `new_*` and strided factories make."""
+"""Tensors from numbers alone: linspace, logspace, eye, triangles of indices, windows, and what `new_*` and strided
+factories make."""
 
 import builtins
 import warnings
 
 import numpy as np
 
-from msadapter_hook.tensor import Tensor, dtypes, from_array, geometry
 from msadapter_hook.tape import value_of
+from msadapter_hook.tensor import Tensor, dtypes, from_array, geometry
 from msadapter_hook.tensor.device import device as Device
 
 from .creation import _OPTIONS, _filled, finish, from_data
@@ -21,7 +22,8 @@ def _plain_number(x):
 def _space(name, start, end, steps, dtype):
     for label, x in (("start", start), ("end", end)):
         if isinstance(x, Tensor) and x.dim():
-            raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got {label} with {x.dim()} dimension(s).")
+            raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got {label} with "
+                               f"{x.dim()} dimension(s).")
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     is_complex = any(isinstance(x, complex) or isinstance(x, Tensor) and x._dtype.is_complex for x in (start, end))
@@ -29,13 +31,15 @@ def _space(name, start, end, steps, dtype):
     if dtype is None:
         return start, end, dtypes.get_default_complex_dtype() if is_complex else dtypes.get_default_dtype()
     if is_complex and not dtype.is_complex:
-        raise RuntimeError(f"torch.{name}(): inferred dtype {dtypes.get_default_complex_dtype()} can't be safely cast to passed "
+        raise RuntimeError(f"torch.{name}(): inferred dtype {dtypes.get_default_complex_dtype()} can't be safely cast "
+                           "to passed "
                            f"dtype {dtype}")
     return start, end, dtype
 
 
 def _line(start, end, steps, dtype):
-    """`steps` numbers from start to end, counted from both ends so that either is exact, in the dtype's own arithmetic."""
+    """`steps` numbers from start to end, counted from both ends so that either is exact, in the dtype's own
+    arithmetic."""
     if steps == 0:
         return np.empty(0, dtype.numpy)
     if steps == 1:
@@ -67,7 +71,8 @@ def linspace(start, end, steps, dtype=None, layout=None, device=None, pin_memory
     return finish(from_array(_line(start, end, steps, dtype), dtype), device, requires_grad, layout)
 
 
-@composite(f"logspace(Operand start, Operand end, int steps, float base=10.0, {_OPTIONS}) -> Tensor", forms="function out")
+@composite(f"logspace(Operand start, Operand end, int steps, float base=10.0, {_OPTIONS}) -> Tensor",
+           forms="function out")
 def logspace(start, end, steps, base=10.0, dtype=None, layout=None, device=None, pin_memory=None, requires_grad=False):
     """Powers of `base` with evenly spaced exponents. Source: PyTorch, torch.logspace."""
     start, end, dtype = _space("logspace", start, end, steps, dtype)
@@ -102,15 +107,18 @@ def eye(n, *rest):
 @composite(f"range(Scalar start, Scalar end, Scalar step=1, {_OPTIONS}) -> Tensor", forms="function")
 def range_(start, end, step=1, dtype=None, layout=None, device=None, pin_memory=None, requires_grad=False):
     """From `start` to `end` included. Source: PyTorch, torch.range."""
-    warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
-                  "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).", stacklevel=4)
+    warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is "
+                  "inconsistent with "
+                  "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
+                  stacklevel=4)
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     dtype = dtype or dtypes.get_default_dtype()
     count = int((end - start) / step + 1)
-    return finish(from_array((start + step * np.arange(count, dtype=np.float64)).astype(dtype.numpy), dtype), device, requires_grad)
+    return finish(from_array((start + step * np.arange(count, dtype=np.float64)).astype(dtype.numpy), dtype), device,
+                  requires_grad)
 
 
 def _triangle(name, indices):
@@ -119,9 +127,10 @@ def _triangle(name, indices):
         if row < 0 or col < 0:
             raise RuntimeError(f"{'row' if row < 0 else 'col'} must be non-negative, got{row if row < 0 else col}")
         dtype = dtype or dtypes.int64
-        return finish(from_array(np.stack(indices(row, offset, col)).astype(dtype.numpy), dtype), device, requires_grad, layout)
+        return finish(from_array(np.stack(indices(row, offset, col)).astype(dtype.numpy), dtype), device, requires_grad,
+                      layout)
 
-    body.__doc__ = f"Rows and columns of a triangle of a (row, col) matrix; int64 (2, n). Source: PyTorch, torch.{name}."
+    body.__doc__ = f"Rows and columns of a triangle of a matrix; int64 (2, n). Source: PyTorch, torch.{name}."
 
 
 _triangle("tril_indices", np.tril_indices)
@@ -165,7 +174,8 @@ def linalg_vander(x, N=None):
 def _strided(size, stride, dtype, value=0):
     size, stride = tuple(size), tuple(stride)
     if len(size) != len(stride):
-        raise RuntimeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})")
+        raise RuntimeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of strides "
+                           f"({len(stride)})")
     if any(s < 0 for s in stride):
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
     for n in size:
@@ -187,7 +197,8 @@ def empty_strided(size, stride, dtype=None, layout=None, device=None, pin_memory
 def empty_permuted(size, physical_layout, dtype=None, layout=None, device=None, pin_memory=None, requires_grad=False):
     """Dense memory whose dimensions lie in the given order. Source: PyTorch, torch.empty_permuted."""
     if len(size) != len(physical_layout):
-        raise RuntimeError(f"Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = {len(size)} "
+        raise RuntimeError("Number of dimensions in size does not match the length of the physical_layout; i.e. "
+                           f"len(size) = {len(size)} "
                            f"is not equal to len(physical_layout) = {len(physical_layout)}")
     if sorted(physical_layout) != list(range(len(size))):
         if any(not 0 <= d < len(size) for d in physical_layout):
@@ -201,7 +212,9 @@ def empty_permuted(size, physical_layout, dtype=None, layout=None, device=None, 
 @composite(f"scalar_tensor(Scalar s, {_OPTIONS}) -> Tensor", forms="function")
 def scalar_tensor(s, dtype=None, layout=None, device=None, pin_memory=None, requires_grad=False):
     """A number as a zero-dim tensor, floating point by default. Source: PyTorch, torch.scalar_tensor."""
-    made = _filled((), s, dtype or (dtypes.get_default_complex_dtype() if isinstance(s, complex) else dtypes.get_default_dtype()))
+    made = _filled((), s,
+                   dtype
+                   or (dtypes.get_default_complex_dtype() if isinstance(s, complex) else dtypes.get_default_dtype()))
     return finish(made, device, requires_grad, layout)
 
 
@@ -234,7 +247,8 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
     """A copy of `data` in this tensor's dtype and device. Source: PyTorch, Tensor.new_tensor."""
     if isinstance(data, Tensor):
         warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-                      "sourceTensor.detach().clone().requires_grad_(True), rather than tensor.new_tensor(sourceTensor).",
+                      "sourceTensor.detach().clone().requires_grad_(True), rather than "
+                      "tensor.new_tensor(sourceTensor).",
                       UserWarning, stacklevel=2)
     made = from_data(data, dtype or self._dtype)
     return finish(made, self.device if device is None else Device(device), requires_grad)
@@ -256,9 +270,10 @@ def _window(name, length, make, dtype, device, requires_grad, layout):
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")
     dtype = dtype or dtypes.get_default_dtype()
     if not dtype.is_floating_point:
-        kind = {"int64": "long int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}.get(str(dtype)[6:],
-                                                                                                              str(dtype)[6:])
-        raise RuntimeError(f"{name} expects floating point dtypes, got: TensorOptions(dtype={kind}, device=cpu, layout=Strided (default), "
+        names = {"int64": "long int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}
+        kind = names.get(str(dtype)[6:], str(dtype)[6:])
+        raise RuntimeError(f"{name} expects floating point dtypes, got: TensorOptions(dtype={kind}, device=cpu, "
+                           "layout=Strided (default), "
                            "requires_grad=false (default), pinned_memory=false, memory_format=(nullopt))")
     array = np.ones(length) if length <= 1 else make(length)
     return finish(from_array(np.asarray(array).astype(dtype.numpy), dtype), device, requires_grad, layout)
@@ -268,7 +283,8 @@ def _cosine_window(name, extra, coefficients):
     @composite(f"{name}(int window_length, bool periodic=True{extra}, {_OPTIONS}) -> Tensor", forms="function")
     def body(window_length, periodic, *rest):
         *shape, dtype, layout, device, _, requires_grad = rest
-        return _window(name, window_length, lambda n: _cosines(n, coefficients(*shape), periodic), dtype, device, requires_grad,
+        return _window(name, window_length, lambda n: _cosines(n, coefficients(*shape), periodic), dtype, device,
+                       requires_grad,
                        layout)
 
     body.__doc__ = f"A window of raised cosines. Source: PyTorch, torch.{name}."
@@ -280,13 +296,16 @@ _cosine_window("blackman_window", "", lambda: (0.42, 0.5, 0.08))
 
 
 @composite(f"bartlett_window(int window_length, bool periodic=True, {_OPTIONS}) -> Tensor", forms="function")
-def bartlett_window(window_length, periodic=True, dtype=None, layout=None, device=None, pin_memory=None, requires_grad=False):
+def bartlett_window(window_length, periodic=True, dtype=None, layout=None, device=None, pin_memory=None,
+                    requires_grad=False):
     """A triangle. Source: PyTorch, torch.bartlett_window."""
     return _window("bartlett_window", window_length,
-                   lambda n: 1 - np.abs(2 * np.arange(n) / (n if periodic else n - 1) - 1), dtype, device, requires_grad, layout)
+                   lambda n: 1 - np.abs(2 * np.arange(n) / (n if periodic else n - 1) - 1), dtype, device,
+                   requires_grad, layout)
 
 
-@composite(f"kaiser_window(int window_length, bool periodic=True, float beta=12.0, {_OPTIONS}) -> Tensor", forms="function")
+@composite(f"kaiser_window(int window_length, bool periodic=True, float beta=12.0, {_OPTIONS}) -> Tensor",
+           forms="function")
 def kaiser_window(window_length, periodic=True, beta=12.0, dtype=None, layout=None, device=None, pin_memory=None,
                   requires_grad=False):
     """A window of modified Bessel functions. Source: PyTorch, torch.kaiser_window."""

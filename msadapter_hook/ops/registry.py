@@ -22,7 +22,8 @@ from .schema import MISSING, parse
 OPERATORS = {}  # public name ("add", "nn.functional.relu", "linalg.inv") -> Operator
 METHODS = {}  # method name of Tensor -> function
 RETURN_TYPES = {}  # name -> named tuple
-_ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other", "self": "input", "a": "input"}
+_ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other", "self": "input",
+            "a": "input"}
 
 
 class Overload:
@@ -116,7 +117,8 @@ class Overload:
         return value
 
     def saved(self, bound, result, inplace=False):
-        """(counter, version, shape, dtype) of each tensor that PyTorch keeps for this operator's gradient. The in-place form
+        """(counter, version, shape, dtype) of each tensor that PyTorch keeps for this operator's gradient. The
+        in-place form
         keeps a copy of `self`, and the result only as it is after the write."""
         kept = []
         for name, needed in self.saves:
@@ -139,8 +141,10 @@ class Overload:
 
 
 INFERENCE_SAVED = (
-    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by "
-    "autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
+    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+    "computation tracked by "
+    "autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "
+    "`torch.no_grad()` "
     "instead of `torch.inference_mode()`.")
 
 
@@ -182,7 +186,8 @@ class Operator:
 
     def _foreign(self, args, kwargs):
         """Arguments that are no tensors but take part by `__torch_function__`."""
-        return [a for a in (*args, *kwargs.values()) if hasattr(type(a), "__torch_function__") and not isinstance(a, Tensor)]
+        return [a for a in (*args, *kwargs.values()) if hasattr(type(a), "__torch_function__")
+                and not isinstance(a, Tensor)]
 
     def _error(self, args, kwargs):
         first = None
@@ -195,7 +200,8 @@ class Operator:
                 first = first or e
         if isinstance(first, Mismatch) and len(self.overloads) == 1:
             p = first.parameter
-            place = f" (position {first.position + 1})" if first.position is not None and first.position < len(args) else ""
+            at = first.position
+            place = f" (position {at + 1})" if at is not None and at < len(args) else ""
             label = "input" if p.name == "self" else p.name
             return TypeError(f"{self.short}(): argument '{label}'{place} must be {arguments.kind_name(p.kind)}, "
                              f"not {arguments.type_name(first.value)}")
@@ -203,7 +209,8 @@ class Operator:
             return TypeError(f"{self.short}() {_plain(first)}")
         given = [arguments.type_name(a) for a in args] + [f"{k}={arguments.type_name(v)}" for k, v in kwargs.items()]
         options = "".join(f"\n * {_describe(o.schema)}" for o in self.overloads)
-        return TypeError(f"{self.short}() received an invalid combination of arguments - got ({', '.join(given)}), but expected "
+        return TypeError(f"{self.short}() received an invalid combination of arguments - got ({', '.join(given)}), but "
+                         "expected "
                          f"one of:{options}\n")
 
     def __call__(self, *args, **kwargs):
@@ -231,7 +238,8 @@ class Operator:
         if report.enabled:
             start = time.perf_counter()
             result = overload.run(bound)
-            report.count("torch." + self.name, PATH.get(self.name, "composition" if overload.kind == "composite" else "primitive"),
+            report.count("torch." + self.name,
+                         PATH.get(self.name, "composition" if overload.kind == "composite" else "primitive"),
                          time.perf_counter() - start)
             return result
         return overload.run(bound)
@@ -256,10 +264,13 @@ def operator(schema, *, forms="function method", namespace="", saves=None, grad_
     """Declare a kernel: its body gets Values for Tensors and gives Values.
 
     `forms`: which of function, method, inplace, out exist. `saves`: the tensors that PyTorch keeps for the gradient,
-    e.g. "self", "result", or "self:other" (kept where `other` requires grad): writing to them before backward is an error.
-    `layout`: "elementwise" (the result lies in memory as the operands do; the default in the families of such operators),
+    e.g. "self", "result", or "self:other" (kept where `other` requires grad): writing to them before backward is an
+    error.
+    `layout`: "elementwise" (the result lies in memory as the operands do; the default in the families of such
+    operators),
     "self" (as the first tensor) or "contiguous".
-    `overlap`: which overlaps of the written tensor with the inputs are refused: "partial" (the default of elementwise and in-place forms) or
+    `overlap`: which overlaps of the written tensor with the inputs are refused: "partial" (the default of elementwise
+    and in-place forms) or
     "any" or "no". `aliases`: further public names. `path`: how the report calls it (primitive, composition, host).
     """
 
@@ -308,10 +319,14 @@ def _register(name, overload, forms):
 
 
 _FUNCTION_INPLACE = frozenset(
-    "abs absolute acos acosh addmv alpha_dropout arccos arccosh arcsin arcsinh arctan arctanh as_strided asin asinh atan atanh "
-    "celu ceil clamp clamp_max clamp_min clip conj_physical cos cosh deg2rad detach dropout elu erf erfc exp exp2 expm1 "
-    "feature_alpha_dropout feature_dropout fill fix floor frac gcd hardtanh i0 index_put lcm ldexp leaky_relu log log10 log1p log2 logit "
-    "nan_to_num neg negative polar rad2deg reciprocal relu renorm resize_as round rrelu rsqrt selu sgn sigmoid sin sinc sinh "
+    "abs absolute acos acosh addmv alpha_dropout arccos arccosh arcsin arcsinh arctan arctanh as_strided asin asinh "
+    "atan atanh "
+    "celu ceil clamp clamp_max clamp_min clip conj_physical cos cosh deg2rad detach dropout elu erf erfc exp exp2 "
+    "expm1 "
+    "feature_alpha_dropout feature_dropout fill fix floor frac gcd hardtanh i0 index_put lcm ldexp leaky_relu log "
+    "log10 log1p log2 logit "
+    "nan_to_num neg negative polar rad2deg reciprocal relu renorm resize_as round rrelu rsqrt selu sgn sigmoid sin "
+    "sinc sinh "
     "sqrt square squeeze t tan tanh threshold trunc unsqueeze xlogy zero".split())
 
 
@@ -323,7 +338,8 @@ class _Plain:
 
 
 def plain(function, name=None, method=None):
-    """Make an ordinary Python function public under `name`, and a method where `method` names it; gives the function."""
+    """Make an ordinary Python function public under `name`, and a method where `method` names it; gives the
+    function."""
     name = name or function.__name__
     OPERATORS[name] = _Plain(name, function)
     if method:
@@ -366,10 +382,12 @@ def _call_out(entry, out, args, kwargs):
             raise TypeError(f"{entry.short}(): argument 'out' must be Tensor, not {arguments.type_name(o)}")
     if state.enabled:
         if any(isinstance(t, Tensor) and t.requires_grad for t in inputs):
-            raise RuntimeError(f"{entry.short}(): functions with out=... arguments don't support automatic differentiation, but "
+            raise RuntimeError(f"{entry.short}(): functions with out=... arguments don't support automatic "
+                               "differentiation, but "
                                "one of the arguments requires grad.")
         if any(o.requires_grad for o in outs):
-            raise RuntimeError(f"{entry.short}(): functions with out=... arguments don't support automatic differentiation, but "
+            raise RuntimeError(f"{entry.short}(): functions with out=... arguments don't support automatic "
+                               "differentiation, but "
                                "one of the arguments requires grad.")
     if overload.overlap is not None:
         for o in outs:
@@ -394,7 +412,8 @@ def warn_once(text, stacklevel=4):
 
 
 def write_out(name, out, result):
-    """Put `result` into the tensor given as `out=`: resized where its size differs, cast where that loses no category."""
+    """Put `result` into the tensor given as `out=`: resized where its size differs, cast where that loses no
+    category."""
     if not dtypes.can_cast(result._dtype, out._dtype):
         raise RuntimeError(f"result type {result._dtype.scalar_name} can't be cast to the desired output type "
                            f"{out._dtype.scalar_name}")
@@ -402,8 +421,10 @@ def write_out(name, out, result):
     if out._size != result._size:
         if out.numel():
             warnings.warn(
-                f"An output with one or more elements was resized since it had shape {list(out._size)}, which does not match the "
-                f"required output shape {list(result._size)}. This behavior is deprecated, and in a future PyTorch release "
+                f"An output with one or more elements was resized since it had shape {list(out._size)}, which does not "
+                "match the "
+                f"required output shape {list(result._size)}. This behavior is deprecated, and in a future PyTorch "
+                "release "
                 "outputs will not be resized unless they have zero elements.", UserWarning, stacklevel=4)
         out.resize_(result._size)
         out._history.version.count -= 1  # counts as one write with what follows
@@ -437,14 +458,16 @@ def _inplace(entry, name):
     return method
 
 
-_OVERLAP = ("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+_OVERLAP = ("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+            "memory "
             "location. Please clone() the tensor before performing the operation.")
 
 
 def refuse_overlap(tensor, other, anything=False):
     """Raise where `other` shares only a part of the memory that is to be written (`anything`: or all of it)."""
     if other is not tensor and other._history.storage is tensor._history.storage:
-        found = geometry.overlap_of((tensor._size, tensor._stride, tensor._offset), (other._size, other._stride, other._offset))
+        found = geometry.overlap_of((tensor._size, tensor._stride, tensor._offset),
+                                    (other._size, other._stride, other._offset))
         if found == "partial" or found and anything:
             raise RuntimeError(_OVERLAP)
     elif anything and other is tensor and tensor.numel():
@@ -452,7 +475,8 @@ def refuse_overlap(tensor, other, anything=False):
 
 
 def check_overlap(tensor, overload, bound, first):
-    """Raise where an argument, from the `first` on, overlaps the written tensor in a way the operator does not allow."""
+    """Raise where an argument, from the `first` on, overlaps the written tensor in a way the operator does not
+    allow."""
     anything = overload.overlap == "any"
     for i in overload.tensors:
         t = bound[i]
@@ -471,21 +495,28 @@ def check_inplace(tensor):
         now = "with grad mode enabled" if made == "no_grad" else "in normal mode"
         raise RuntimeError(
             f"A view was created in {made} mode and is being modified inplace "
-            f"{now}. Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both "
-            f"the view and the inplace either both inside the {made if made == 'no_grad' else 'inference_mode'} block (if you don't "
+            f"{now}. Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code "
+            "by moving both "
+            f"the view and the inplace either both inside the {made if made == 'no_grad' else 'inference_mode'} block "
+            "(if you don't "
             "want the inplace to be tracked) or both outside (if you want the inplace to be tracked).")
     if state.enabled and tensor.requires_grad:
         if tensor._extra is not None and "multiview" in tensor._extra:
             place, name = tensor._extra["multiview"]
-            raise RuntimeError(f"Output {place} of {camel(name)} is a view and is being modified inplace. This view is the "
-                               "output of a function that returns multiple views. Such functions do not allow the output views to "
+            raise RuntimeError(f"Output {place} of {camel(name)} is a view and is being modified inplace. This view is "
+                               "the "
+                               "output of a function that returns multiple views. Such functions do not allow the "
+                               "output views to "
                                "be modified inplace. You should replace the inplace operation by an out-of-place one.")
         if tensor._extra is not None and "of_function" in tensor._extra:
             place, name = tensor._extra["of_function"]
             raise RuntimeError(
-                f"Output {place} of {name} is a view and is being modified inplace. This view was created inside a custom Function (or "
-                "because an input was returned as-is) and the autograd logic to handle view+inplace would override the custom backward "
-                "associated with the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by "
+                f"Output {place} of {name} is a view and is being modified inplace. This view was created inside a "
+                "custom Function (or "
+                "because an input was returned as-is) and the autograd logic to handle view+inplace would override the "
+                "custom backward "
+                "associated with the custom Function, leading to incorrect gradients. This behavior is forbidden. You "
+                "can fix this by "
                 "cloning the output of the custom Function.")
         if tensor._leaf is not None:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
@@ -494,14 +525,16 @@ def check_inplace(tensor):
     elif state.enabled and tensor._moves and tensor._history.value.leaf is not None:
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     if geometry.overlaps(tensor._size, tensor._stride):
-        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory "
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
+                           "memory "
                            "location. Please clone() the tensor before performing the operation.")
 
 
 def write_inplace(tensor, value, dtype=None, grad_name=None, overload=None, bound=()):
     """Write the result Value of an in-place operator to `tensor`, with PyTorch's checks of size and dtype."""
     if value.shape != tensor._size:
-        raise RuntimeError(f"output with shape {list(tensor._size)} doesn't match the broadcast shape {list(value.shape)}")
+        raise RuntimeError(f"output with shape {list(tensor._size)} doesn't match the broadcast shape "
+                           f"{list(value.shape)}")
     dtype = dtype or DTYPE_OF[value.dtype]
     if dtype is not tensor._dtype:
         if not dtypes.can_cast(dtype, tensor._dtype):
@@ -541,7 +574,8 @@ def _binder(schema):
         if i == variadic:
             head.append("*rest, " + (f"{label}=d{i}"))
             star = True
-            body.append(f"    if rest:\n        {label} = rest[0] if len(rest) == 1 and not isinstance(rest[0], int) else rest\n")
+            body.append(f"    if rest:\n        {label} = rest[0] if len(rest) == 1 and not isinstance(rest[0], int) "
+                        "else rest\n")
             if p.default is MISSING:
                 body.append(f"    elif {label} is d{i}: raise TypeError('missing {label}')\n")
         else:
@@ -549,7 +583,7 @@ def _binder(schema):
         if p.kind == "any":
             continue
         if p.kind == "Tensor":
-            test = f"isinstance({label}, Tensor)" if not p.optional else f"{label} is None or isinstance({label}, Tensor)"
+            test = f"{label} is None or " * p.optional + f"isinstance({label}, Tensor)"
             body.append(f"    if not ({test}): raise Mismatch(p{i}, {label}, {i})\n")
             continue
         skip = []
@@ -564,13 +598,16 @@ def _binder(schema):
             body.append(f"    if {' and '.join(skip)}:\n")
             pad = "        "
         body.append(f"{pad}try: {label} = c{i}({label})\n"
-                    f"{pad}except (TypeError, AttributeError, ValueError): raise Mismatch(p{i}, {label}, {i}) from None\n")
+                    f"{pad}except (TypeError, AttributeError, ValueError): raise Mismatch(p{i}, {label}, {i}) from "
+                    "None\n")
     operands = [i for i, p in enumerate(parameters) if p.kind == "Operand" and p.default is MISSING]
-    if operands and operands[0] == 0 and parameters[0].name in ("self", "x", "elements") and not any(p.kind == "Tensor" and not p.optional for p in parameters):
+    required = any(p.kind == "Tensor" and not p.optional for p in parameters)
+    if operands and operands[0] == 0 and parameters[0].name in ("self", "x", "elements") and not required:
         labels = ["input" if parameters[i].name == "self" else parameters[i].name for i in operands]
         test = " or ".join(f"isinstance({n}, Tensor)" for n in labels)
         body.append(f"    if not ({test}): raise Mismatch(p0, {labels[0]}, 0)\n")
-    source = (f"def bind({', '.join(head)}):\n" + "".join(body) + f"    return ({', '.join(names)}{',' if names else ''})\n")
+    source = (f"def bind({', '.join(head)}):\n" + "".join(body) + "    return "
+                                                                  f"({', '.join(names)}{',' if names else ''})\n")
     exec(compile(source, f"<schema {schema.name}>", "exec"), environment)
     return environment["bind"]
 
@@ -578,7 +615,8 @@ def _binder(schema):
 def _variadic(parameters):
     """Which parameter takes the rest of the positional arguments: a list of ints right after self, and alone there."""
     positional = [i for i, p in enumerate(parameters) if not p.keyword_only]
-    if len(positional) >= 2 and positional[-1] == 1 and parameters[1].kind == "int[]" and parameters[0].kind == "Tensor":
+    if (len(positional) >= 2 and positional[-1] == 1 and parameters[1].kind == "int[]"
+            and parameters[0].kind == "Tensor"):
         return 1
     if len(positional) == 1 and parameters[0].kind == "int[]":
         return 0
@@ -614,7 +652,8 @@ def return_type(name, fields):
             items = tuple(items[0])
         return tuple.__new__(cls, items)
 
-    return type(name, (base,), {"__slots__": (), "__repr__": __repr__, "__new__": __new__, "__module__": "torch.return_types",
+    return type(name, (base,),
+                {"__slots__": (), "__repr__": __repr__, "__new__": __new__, "__module__": "torch.return_types",
                                 "n_fields": len(fields), "n_sequence_fields": len(fields), "n_unnamed_fields": 0})
 
 
@@ -636,7 +675,7 @@ def _plain(error):
     return text or "received an invalid combination of arguments"
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def camel(name):
     """`log_softmax` → `LogSoftmax`."""
     return "".join(part[:1].upper() + part[1:] for part in name.strip("_").split("_"))

@@ -4,14 +4,13 @@ import numpy as np
 
 from msadapter_hook import prims
 from msadapter_hook.tape import constant, value_of
-from msadapter_hook.tensor import Tensor, cast_value, detached, dtypes, from_array, from_value, geometry
+from msadapter_hook.tensor import Tensor, cast_value, detached, dtypes, from_array, geometry
 from msadapter_hook.tensor.geometry import wrap_dim
 
 from .creation import like_geometry
 from .indexing import get_index, index_arrays, result_shape
 from .promotion import dtype_of, is_integral
-from .views import many
-from .registry import METHODS, call, check_inplace, composite, operator, plain, refuse_overlap, warn_once, write_inplace
+from .registry import METHODS, check_inplace, composite, operator, plain, refuse_overlap, warn_once
 
 ALL = "function method inplace out"
 
@@ -51,40 +50,47 @@ def _fitting(value, index, d, name, src=None):
     if index.size == 0:
         return
     if ranks[0] != ranks[1]:
-        raise RuntimeError("Index tensor must have the same number of dimensions as " + ("input" if name == "gather" else "self")
-                           + " tensor")
+        owner = "input" if name == "gather" else "self"
+        raise RuntimeError(f"Index tensor must have the same number of dimensions as {owner} tensor")
     shape, at = value.shape or (1,), index.shape or (1,)
     for k in range(len(at)):
         if k != d and at[k] > shape[k]:
             if name == "gather":
-                raise RuntimeError(f"Size does not match at dimension {k} expected index {list(index.shape)} to be no larger than self "
+                raise RuntimeError(f"Size does not match at dimension {k} expected index {list(index.shape)} to be no "
+                                   "larger than self "
                                    f"{list(value.shape)} apart from dimension {d}")
-            raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self {list(value.shape)} apart from dimension "
-                               f"{d}" + (f" and to be no larger size than src {list(src.shape)}" if src is not None else ""))
+            raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self {list(value.shape)} "
+                               "apart from dimension "
+                               f"{d}" + (f" and to be no larger size than src {list(src.shape)}" if src is not None
+                                         else ""))
     if src is not None:
         if max(src.ndim, 1) != ranks[1]:
             raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
         have = src.shape or (1,)
         if any(n > m for n, m in zip(at, have)):
-            raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self {list(value.shape)} apart from dimension "
+            raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self {list(value.shape)} "
+                               "apart from dimension "
                                f"{d} and to be no larger size than src {list(src.shape)}")
 
 
 # ------------------------------------------------------------------------------------------------ gather
-@operator("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", forms="function method out",
+@operator("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", forms="function method "
+                                                                                                   "out",
           saves="index", overlap="any")
 def gather(self, dim, index, sparse_grad=False):
     """out[i][j] = self[index[i][j]][j] for dim 0. Source: PyTorch, torch.gather."""
     d = wrap_dim(dim, self.ndim)
     if index.size == 0:  # nothing is looked up, so neither the dtype nor the values of the index matter
-        return prims.reshape(prims.gather(prims.reshape(self, shape=(self.size,)), value_of(np.empty(0, np.int64)), axis=0),
+        return prims.reshape(prims.gather(prims.reshape(self, shape=(self.size,)), value_of(np.empty(0, np.int64)),
+                                          axis=0),
                              shape=index.shape)
     index = _index(index, "gather")
     _fitting(self, index, d, "gather")
     index = _within(index, self.shape[d] if self.ndim else 1, d)
     if self.ndim == 0 or index.ndim == 0:
         flat = prims.reshape(self, shape=(self.size,))
-        return prims.reshape(prims.take_along(flat, prims.reshape(index, shape=(index.size,)), axis=0), shape=index.shape)
+        return prims.reshape(prims.take_along(flat, prims.reshape(index, shape=(index.size,)), axis=0),
+                             shape=index.shape)
     return prims.take_along(self, index, axis=d)
 
 
@@ -92,14 +98,17 @@ def gather(self, dim, index, sparse_grad=False):
 def take_along_dim(self, indices, dim=None):
     """gather with broadcasting; over all elements where `dim` is None. Source: PyTorch, torch.take_along_dim."""
     if indices._dtype is not dtypes.int64:
-        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {indices._dtype.scalar_name}")
+        raise RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got "
+                           f"{indices._dtype.scalar_name}")
     if dim is None:
         return self.reshape((-1,)).gather(0, indices.reshape((-1,)))
     if self.dim() != indices.dim():
-        raise RuntimeError(f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+        raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but "
+                           "got "
                            f"{self.dim()} dimensions for input, and {indices.dim()} dimensions for indices")
     d = wrap_dim(dim, self.ndim)
-    head = geometry.broadcast_shapes(self._size[:d] + (1,) + self._size[d + 1:], indices._size[:d] + (1,) + indices._size[d + 1:])
+    head = geometry.broadcast_shapes(self._size[:d] + (1,) + self._size[d + 1:],
+                                     indices._size[:d] + (1,) + indices._size[d + 1:])
     wide = self.expand(head[:d] + (self._size[d],) + head[d + 1:])
     n = self._size[d]
     place = detached(indices).numpy
@@ -108,7 +117,8 @@ def take_along_dim(self, indices, dim=None):
     return wide.gather(d, indices.expand(head[:d] + (indices._size[d],) + head[d + 1:]))
 
 
-@operator("index_select(Tensor self, int dim, Tensor index) -> Tensor", forms="function method out", saves="index", overlap="any")
+@operator("index_select(Tensor self, int dim, Tensor index) -> Tensor", forms="function method out", saves="index",
+          overlap="any")
 def index_select(self, dim, index):
     """The positions `index` along `dim`. Source: PyTorch, torch.index_select."""
     d = wrap_dim(dim, self.ndim)
@@ -121,8 +131,9 @@ def index_select(self, dim, index):
         raise IndexError("index out of range in self")
     if self.ndim == 0:
         if index.size != 1:
-            raise RuntimeError("index_select(): Index to scalar can have only 1 value, got 1 value(s)".replace("got 1", f"got {index.size}"))
-        return prims.reshape(prims.gather(prims.reshape(self, shape=(1,)), prims.reshape(index, shape=(1,)), axis=0), shape=())
+            raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)")
+        return prims.reshape(prims.gather(prims.reshape(self, shape=(1,)), prims.reshape(index, shape=(1,)), axis=0),
+                             shape=())
     return prims.gather(self, prims.reshape(index, shape=(index.size,)), axis=d)
 
 
@@ -134,7 +145,8 @@ def take(self, index):
     if self.size == 0 and index.size:
         raise IndexError("take(): tried to take from an empty tensor")
     index = _flat_index(index, self.size)
-    return prims.reshape(prims.gather(prims.reshape(self, shape=(self.size,)), prims.reshape(index, shape=(index.size,)), axis=0),
+    return prims.reshape(prims.gather(prims.reshape(self, shape=(self.size,)),
+                                      prims.reshape(index, shape=(index.size,)), axis=0),
                          shape=index.shape)
 
 
@@ -180,15 +192,20 @@ def _scatter(self, d, index, src, how="replace", include_self=True, name="scatte
 _REDUCE = {"add": "sum", "multiply": "prod"}
 
 
-@operator("scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", forms=ALL, saves="index", overlap="any")
-@operator("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", forms=ALL, saves="index", overlap="any")
-@operator("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", forms=ALL, saves="index", overlap="any")
-@operator("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", forms=ALL, saves="index", overlap="any")
+@operator("scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", forms=ALL,
+          saves="index", overlap="any")
+@operator("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", forms=ALL,
+          saves="index", overlap="any")
+@operator("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", forms=ALL, saves="index",
+          overlap="any")
+@operator("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", forms=ALL, saves="index",
+          overlap="any")
 def scatter(self, dim, index, src, reduce=None):
     """self[index[i][j]][j] = src[i][j] for dim 0. Source: PyTorch, Tensor.scatter_."""
     d = wrap_dim(dim, self.ndim)
     if reduce is not None and hasattr(src, "shape"):
-        warn_once("The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch "
+        warn_once("The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future "
+                  "PyTorch "
                   "release. Use torch.scatter_reduce instead for more reduction options.")
     if not hasattr(src, "shape"):
         src = _whole(src, self, "scatter")
@@ -209,7 +226,8 @@ def _refuse_gradient(grads, outs, needs, *inputs):
 _without_gradient = prims.host_call("scatter_combined", lambda a: a, joint_vjp=_refuse_gradient, uses_output=False)
 
 
-@operator("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", forms=ALL, saves="index", overlap="any")
+@operator("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", forms=ALL, saves="index",
+          overlap="any")
 def scatter_add(self, dim, index, src):
     """self[index[i][j]][j] += src[i][j] for dim 0. Source: PyTorch, Tensor.scatter_add_."""
     d = wrap_dim(dim, self.ndim)
@@ -218,7 +236,8 @@ def scatter_add(self, dim, index, src):
     return _scatter(self, d, index, src, "sum")
 
 
-@operator("scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
+@operator("scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) "
+          "-> Tensor",
           forms=ALL, saves="index", overlap="any")
 def scatter_reduce(self, dim, index, src, reduce, include_self=True):
     """What meets at an index combined by sum, prod, mean, amax or amin. Source: PyTorch, Tensor.scatter_reduce_."""
@@ -349,21 +368,29 @@ def _along(self, d, index, source, name):
     index = _vector(index, name)
     have = source.shape[d] if 0 < source.ndim and d < source.ndim else 1
     if index.size != have and name != "index_copy":
-        raise RuntimeError(f"{name}_(): Number of indices ({index.size}) should be equal to source.size(dim): ({have}), for dim: {d}")
+        raise RuntimeError(f"{name}_(): Number of indices ({index.size}) should be equal to source.size(dim): "
+                           f"({have}), for dim: {d}")
     if source.ndim and source.ndim != self.ndim and self.ndim:
-        raise RuntimeError(f"{name}(): When source and destination are not scalars, their dimensionality must match. Source "
-                           f"dimensionality ({source.ndim}), destination dimensionality ({self.ndim})" if name == "index_copy" else
-                           f"{name}(): source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+        raise RuntimeError(f"{name}(): When source and destination are not scalars, their dimensionality must match. "
+                           "Source "
+                           f"dimensionality ({source.ndim}), destination dimensionality ({self.ndim})"
+                           if name == "index_copy" else
+                           f"{name}(): source tensor shape must match self tensor shape, excluding the specified "
+                           "dimension. Got "
                            f"self.shape = {list(self.shape)} source.shape = {list(source.shape)}")
     if index.size != have:
-        raise IndexError(f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) ({have})")
+        raise IndexError(f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) "
+                         f"({have})")
     if self.ndim and source.ndim:
         mine, theirs = list(self.shape), list(source.shape)
         del mine[d], theirs[d]
         if mine != theirs:
-            raise RuntimeError(f"{name}(): source tensor shape must match self tensor shape, excluding the specified dimension. Got "
-                               f"self.shape = {list(self.shape)} source.shape = {list(source.shape)}" if name != "index_copy" else
-                               f"index_copy(): Source/destination tensor must have same slice shapes. Destination slice shape: {mine} "
+            raise RuntimeError(f"{name}(): source tensor shape must match self tensor shape, excluding the specified "
+                               "dimension. Got "
+                               f"self.shape = {list(self.shape)} source.shape = {list(source.shape)}"
+                               if name != "index_copy" else
+                               "index_copy(): Source/destination tensor must have same slice shapes. Destination "
+                               f"slice shape: {mine} "
                                f"at dimension {d} and source slice shape: {theirs} at dimension 0.")
     n = self.shape[d] if self.ndim else 1
     a = index.numpy
@@ -388,12 +415,14 @@ def _on_vectors(self, source, work):
     return prims.reshape(work(flat, source), shape=self.shape) if not self.ndim else work(flat, source)
 
 
-@operator("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", forms=ALL, saves="index", overlap="any")
+@operator("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", forms=ALL,
+          saves="index", overlap="any")
 def index_add(self, dim, index, source, alpha=1):
     """`alpha * source` added at positions along `dim`. Source: PyTorch, Tensor.index_add_."""
     d = wrap_dim(dim, self.ndim)
     if self.dtype != source.dtype:
-        raise RuntimeError(f"index_add_(): self ({dtype_of(self).scalar_name}) and source ({dtype_of(source).scalar_name}) must have the "
+        raise RuntimeError(f"index_add_(): self ({dtype_of(self).scalar_name}) and source "
+                           f"({dtype_of(source).scalar_name}) must have the "
                            "same scalar type")
     index, source = _along(self, d, index, source, "index_add")
     if alpha != 1:
@@ -401,7 +430,8 @@ def index_add(self, dim, index, source, alpha=1):
     return _on_vectors(self, source, lambda a, s: prims.index_add(a, index, s, axis=d))
 
 
-@operator("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", forms=ALL, saves="index", overlap="any")
+@operator("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", forms=ALL, saves="index",
+          overlap="any")
 def index_copy(self, dim, index, source):
     """`source` put at positions along `dim`. Source: PyTorch, Tensor.index_copy_."""
     d = wrap_dim(dim, self.ndim)
@@ -421,7 +451,8 @@ def index_fill(self, dim, index, value):
     d = wrap_dim(dim, self.ndim)
     if hasattr(value, "shape"):
         if value.ndim:
-            raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s).")
+            raise RuntimeError("index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                               f"{value.ndim} dimension(s).")
         value = cast_value(value, dtype_of(self))
     else:
         if isinstance(value, complex) and self.dtype.kind != "c":
@@ -435,16 +466,19 @@ def index_fill(self, dim, index, value):
     n = self.shape[d] if self.ndim else 1
     a = index.numpy
     if a.size and (a.min() < -n or a.max() >= n):
-        raise IndexError(f"index {a.max() if a.max() >= n else a.min()} is out of bounds for dimension {d} with size {n}")
+        raise IndexError(f"index {a.max() if a.max() >= n else a.min()} is out of bounds for dimension {d} with size "
+                         f"{n}")
     index = value_of(np.unique(np.where(a < 0, a + n, a)))  # once each, so that `value` is not credited twice
     flat = prims.reshape(self, shape=(1,)) if not self.ndim else self
     return prims.reshape(prims.index_put(flat, value, index, axes=(d,), accumulate=False), shape=self.shape)
 
 
-@operator("index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
+@operator("index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> "
+          "Tensor",
           forms=ALL, saves="index", overlap="any")
 def index_reduce(self, dim, index, source, reduce, include_self=True):
-    """What meets at positions along `dim` combined by prod, mean, amax or amin. Source: PyTorch, Tensor.index_reduce_."""
+    """What meets at positions along `dim` combined by prod, mean, amax or amin. Source: PyTorch,
+    Tensor.index_reduce_."""
     warn_once("index_reduce() is in beta and the API may change at any time.")
     d = wrap_dim(dim, self.ndim)
     if reduce not in ("prod", "mean", "amax", "amin"):
@@ -476,7 +510,8 @@ def _put_at(self, indices, values, accumulate):
     if len(indices) > self.dim():
         raise IndexError(f"too many indices for tensor of dimension {self.dim()} (got {len(indices)})")
     if values._dtype is not self._dtype:
-        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {self._dtype.scalar_name} for the destination "
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {self._dtype.scalar_name} "
+                           "for the destination "
                            f"and {values._dtype.scalar_name} for the source.")
     index, d = [], 0
     for t in indices:
@@ -486,7 +521,8 @@ def _put_at(self, indices, values, accumulate):
         if t._dtype in (dtypes.bool_, dtypes.uint8):
             for k in range(t.dim()):
                 if self._size[d + k] != t._size[k]:
-                    raise IndexError(f"The shape of the mask {list(t._size)} at index {k} does not match the shape of the indexed tensor "
+                    raise IndexError(f"The shape of the mask {list(t._size)} at index {k} does not match the shape of "
+                                     "the indexed tensor "
                                      f"{list(self._size)} at index {d + k}")
             for k, part in enumerate(np.nonzero(detached(t).numpy)):
                 index.append((d + k, from_array(part)))
@@ -506,7 +542,8 @@ def _put_at(self, indices, values, accumulate):
     except RuntimeError:
         fits = False
     if not fits:
-        raise RuntimeError(f"shape mismatch: value tensor of shape {list(values._size)} cannot be broadcast to indexing result of shape "
+        raise RuntimeError(f"shape mismatch: value tensor of shape {list(values._size)} cannot be broadcast to "
+                           "indexing result of shape "
                            f"{list(shape)}")
     value = prims.index_put(self.value, values.value, *arrays, axes=axes, accumulate=bool(accumulate))
     if value.requires_grad:
@@ -532,7 +569,8 @@ def _unsafe_index(self, indices):
     return get_index(self, [(d, t.numpy) for d, t in enumerate(indices) if t is not None])
 
 
-@operator("_unsafe_masked_index(Tensor self, Tensor mask, OptionalTensor[] indices, Scalar fill) -> Tensor", forms="function")
+@operator("_unsafe_masked_index(Tensor self, Tensor mask, OptionalTensor[] indices, Scalar fill) -> Tensor",
+          forms="function")
 def _unsafe_masked_index(self, mask, indices, fill):
     """self at index tensors where the mask holds, `fill` elsewhere. Source: PyTorch, torch._unsafe_masked_index."""
     found = get_index(self, _clamped(self, indices))
@@ -543,7 +581,8 @@ def _clamped(self, indices):
     return [(d, np.clip(t.numpy, -self.shape[d], self.shape[d] - 1)) for d, t in enumerate(indices) if t is not None]
 
 
-@operator("_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, OptionalTensor[] indices, Tensor values) -> Tensor",
+@operator("_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, OptionalTensor[] indices, Tensor values) -> "
+          "Tensor",
           forms="function")
 def _unsafe_masked_index_put_accumulate(self, mask, indices, values):
     """`values` added at index tensors where the mask holds. Source: PyTorch."""
@@ -553,169 +592,23 @@ def _unsafe_masked_index_put_accumulate(self, mask, indices, values):
     return prims.index_put(self, values, *arrays, axes=tuple([d for d, _ in index]), accumulate=True)
 
 
-@operator("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", forms="function method inplace",
+@operator("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", forms="function method "
+                                                                                                  "inplace",
           saves="index", overlap="any")
 def put(self, index, source, accumulate=False):
     """`source` at places of the flattened tensor. Source: PyTorch, Tensor.put_."""
     if index.dtype != np.int64:
         raise RuntimeError(f"put_(): Expected a long tensor for index, but got {dtype_of(index).scalar_name}")
     if self.dtype != source.dtype:
-        raise RuntimeError(f"put_(): self and source expected to have the same dtype, but got self.dtype = {dtype_of(self).scalar_name} "
+        raise RuntimeError("put_(): self and source expected to have the same dtype, but got self.dtype = "
+                           f"{dtype_of(self).scalar_name} "
                            f"and source.dtype = {dtype_of(source).scalar_name}")
     if index.size != source.size:
-        raise RuntimeError(f"put_(): Expected source and index to have the same number of elements, but got source.numel() = "
+        raise RuntimeError("put_(): Expected source and index to have the same number of elements, but got "
+                           "source.numel() = "
                            f"{source.size}, index.numel() = {index.size}")
     index = prims.reshape(_flat_index(index, self.size), shape=(index.size,))
-    flat = prims.index_put(prims.reshape(self, shape=(self.size,)), prims.reshape(source, shape=(source.size,)), index, axes=(0,),
+    flat = prims.index_put(prims.reshape(self, shape=(self.size,)), prims.reshape(source, shape=(source.size,)), index,
+                           axes=(0,),
                            accumulate=accumulate)
     return prims.reshape(flat, shape=self.shape)
-
-
-# ------------------------------------------------------------------------------------------------ masks
-def _mask(mask, name):
-    if mask.dtype.kind != "b":
-        names = {"float32": "float", "float64": "double", "int32": "int", "int64": "long int", "uint8": "unsigned char",
-                 "int8": "signed char", "int16": "short int", "float16": "c10::Half", "bfloat16": "c10::BFloat16"}
-        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {names.get(mask.dtype.name, mask.dtype.name)}"
-                           if name == "masked_fill" else f"{name}: expected BoolTensor for mask")
-    return mask
-
-
-@operator("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", forms="function method inplace out", saves="mask",
-          overlap="no")
-@operator("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", forms="function method inplace out", saves="mask",
-          overlap="no")
-def masked_fill(self, mask, value):
-    """`value` where the mask holds. Source: PyTorch, Tensor.masked_fill_."""
-    if hasattr(value, "shape"):
-        if value.ndim:
-            raise RuntimeError(f"masked_fill only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s).")
-        if not dtypes.can_cast(dtype_of(value), dtype_of(self)):
-            raise RuntimeError(f"value cannot be converted to type {dtype_of(self).scalar_name.lower()} without overflow")
-        value = cast_value(value, dtype_of(self))
-    else:
-        if isinstance(value, complex) and self.dtype.kind != "c" or (
-                isinstance(value, float) and self.dtype.kind in "iu" and (value != value or value in (np.inf, -np.inf))):
-            raise RuntimeError(f"value cannot be converted to type {_c_type(self)} without overflow")
-        if isinstance(value, int) and self.dtype.kind in "iu" and not (
-                np.iinfo(self.dtype).min <= value <= np.iinfo(self.dtype).max):
-            raise RuntimeError(f"value cannot be converted to type {_c_type(self)} without overflow")
-        value = constant(value, self.dtype)
-    mask = _mask(mask, "masked_fill")
-    return prims.masked_fill(self, mask, value)
-
-
-def _c_type(v):
-    return {"float32": "float", "float64": "double", "int32": "int", "int64": "int64_t", "int16": "int16_t", "int8": "int8_t",
-            "uint8": "uint8_t", "float16": "at::Half", "bfloat16": "at::BFloat16"}.get(v.dtype.name, v.dtype.name)
-
-
-@operator("masked_select(Tensor self, Tensor mask) -> Tensor", forms="function method out", saves="mask")
-def masked_select(self, mask):
-    """The elements where the mask holds, as a vector. Source: PyTorch, torch.masked_select."""
-    _mask(mask, "masked_select")
-    shape = geometry.broadcast_shapes(self.shape, mask.shape)
-    wide = prims.broadcast_to(self, shape=shape) if self.shape != shape else self
-    places = np.flatnonzero(np.broadcast_to(mask.numpy, shape))
-    return prims.gather(prims.reshape(wide, shape=(wide.size,)), value_of(places), axis=0)
-
-
-@operator("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", forms="function method inplace", saves="mask")
-def masked_scatter(self, mask, source):
-    """The elements where the mask holds replaced by those of `source`, in order. Source: PyTorch, Tensor.masked_scatter_."""
-    if mask.dtype.kind != "b":
-        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {dtype_of(mask)}".replace("torch.", ""))
-    if self.dtype != source.dtype:
-        raise RuntimeError(f"masked_scatter: expected self and source to have same dtypes but got {dtype_of(self).scalar_name} and "
-                           f"{dtype_of(source).scalar_name}")
-    shape = geometry.broadcast_shapes(self.shape, mask.shape)
-    wide = prims.broadcast_to(self, shape=shape) if self.shape != shape else self
-    places = np.flatnonzero(np.broadcast_to(mask.numpy, shape))
-    if places.size > source.size:
-        raise RuntimeError("Number of elements of source < number of ones in mask")
-    first = prims.strided_slice(prims.reshape(source, shape=(source.size,)), start=(0,), stop=(places.size,), step=(1,))
-    flat = prims.index_put(prims.reshape(wide, shape=(wide.size,)), first, value_of(places), axes=(0,), accumulate=False)
-    return prims.reshape(flat, shape=shape)
-
-
-# ------------------------------------------------------------------------------------------------ where elements are
-def _places(t):
-    """One row per element that is not zero; in memory the dimensions lie one after the other, as in PyTorch."""
-    rows = np.argwhere(detached(t).numpy).astype(np.int64, copy=False)
-    return from_value(value_of(np.ascontiguousarray(rows)), stride=(1, max(rows.shape[0], 1)) if rows.size else None)
-
-
-@composite("nonzero(Tensor self, *, bool as_tuple=False) -> Tensor", forms="function method out")
-def nonzero(self, as_tuple=False):
-    """The indices of elements that are not zero: (n, dims) int64, or one vector per dimension. Source: PyTorch, torch.nonzero."""
-    if as_tuple:
-        found = _places(self if self.ndim else self.reshape((1,)))
-        return many(found.unbind(1), "unbind")
-    return _places(self)
-
-
-@composite("argwhere(Tensor self) -> Tensor")
-def argwhere(self):
-    """The indices of elements that are not zero, as rows. Source: PyTorch, torch.argwhere."""
-    return _places(self)
-
-
-@composite("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor", forms="function method out")
-def nonzero_static(self, size, fill_value=-1):
-    """nonzero cut or filled up to `size` rows. Source: PyTorch, torch.nonzero_static."""
-    if size < 0:
-        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
-    out = np.full((size, self.dim()), fill_value, np.int64)
-    found = np.argwhere(detached(self).numpy)[:size]
-    out[:len(found)] = found
-    return from_array(out)
-
-
-@composite("where(Tensor condition) -> Tensor[]", forms="function")
-def where_nonzero(condition):
-    """The indices of elements that hold, one vector per dimension. Source: PyTorch, torch.where."""
-    return nonzero(condition, True)
-
-
-def _where(self, condition, other):
-    """`self` where `condition` holds, `other` elsewhere. Source: PyTorch, Tensor.where."""
-    return call("where", condition, self, other)
-
-
-METHODS["where"] = _where
-
-
-@composite("unravel_index(Tensor self, int[1] shape) -> Tensor[]", forms="function")
-def unravel_index(self, shape):
-    """Flat positions as one index per dimension of `shape`. Source: PyTorch, torch.unravel_index."""
-    if self._dtype.is_floating_point or self._dtype.is_complex or self._dtype is dtypes.bool_:
-        raise ValueError(f"expected 'indices' to be integer dtype, but got {self._dtype}")
-    if any(n < 0 for n in shape):
-        raise ValueError(f"'shape' cannot have negative values, but got {tuple(shape)}")
-    array, parts = detached(self).numpy, []
-    for n in reversed(shape):
-        parts.append(array % n)
-        array = array // n
-    return tuple([from_array(p) for p in parts[::-1]])
-
-
-def fill_diagonal_(self, fill_value, wrap=False):
-    """One number on the main diagonal, in place. Source: PyTorch, Tensor.fill_diagonal_."""
-    if self.dim() < 2:
-        raise RuntimeError("dimensions must larger than 1")
-    if self.dim() > 2 and len(set(self._size)) != 1:
-        raise RuntimeError("all dimensions of input must be of equal length")
-    check_inplace(self)
-    flat_stride = sum(geometry.contiguous_stride(self._size))
-    n = self.numel()
-    last = min(self._size) if self.dim() == 2 else self._size[0]
-    places = np.arange(last) * flat_stride
-    if wrap and self.dim() == 2 and self._size[0] > self._size[1]:
-        places = np.arange(0, n, flat_stride)
-    filler = constant(fill_value, self._dtype.numpy)
-    flat = prims.index_put(prims.reshape(self.value, shape=(n,)), filler, value_of(places), axes=(0,), accumulate=False)
-    write_inplace(self, prims.reshape(flat, shape=tuple(self._size)), self._dtype, "FillDiagonalBackward0")
-    return self
-
-
-METHODS["fill_diagonal_"] = fill_diagonal_

@@ -1,10 +1,10 @@
-"""Rearranging elements: flatten, repeat, roll, flip, triangles and diagonals, padding, and the forms of views that copy or
+"""Rearranging elements: flatten, repeat, roll, flip, triangles and diagonals, padding, and the forms of views that
+copy or
 change a tensor in place."""
 
 import numpy as np
 
 from msadapter_hook import prims
-from msadapter_hook.tape import value_of
 from msadapter_hook.tensor import Tensor, detached, dtypes, from_array, geometry
 from msadapter_hook.tensor import view as moves
 from msadapter_hook.tensor.geometry import wrap_dim, wrap_dims
@@ -40,7 +40,8 @@ def unflatten(self, dim, sizes):
         found = geometry.infer_size(sizes, n)
     except RuntimeError as e:
         if "invalid for input" in str(e):
-            raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {d} ({n}) in the input "
+            raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {d} "
+                               f"({n}) in the input "
                                "tensor") from None
         raise
     return self.view(self._size[:d] + tuple(found) + self._size[d + 1:])
@@ -68,7 +69,8 @@ def reshape_as(self, other):
 def movedim(self, source, destination):
     """Dimensions moved to other places, the rest in order. Source: PyTorch, torch.movedim."""
     if len(source) != len(destination):
-        raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number "
+        raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain "
+                           "the same number "
                            f"of dims as destination ({list(destination)} dims)")
     src = [wrap_dim(d, self.ndim) for d in source]
     dst = [wrap_dim(d, self.ndim) for d in destination]
@@ -84,14 +86,16 @@ def movedim(self, source, destination):
     return self.permute([d if d >= 0 else next(rest) for d in order])
 
 
-# ------------------------------------------------------------------------------------------------ transposes as properties
+# --------------------------------------------------------------------------------------------- transposes as properties
 def _numpy_transpose(self):
     """The dimensions in reverse. Source: PyTorch, Tensor.T."""
     if self.ndim not in (0, 2):
         import warnings
 
-        warnings.warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an "
-                      "error in a future release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim "
+        warnings.warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and "
+                      "it will throw an "
+                      "error in a future release. Consider `x.mT` to transpose batches of matrices or "
+                      "`x.permute(*torch.arange(x.ndim "
                       "- 1, -1, -1))` to reverse the dimensions of a tensor.", stacklevel=2)
     return self.t() if self.ndim == 2 else self.permute(tuple(range(self.ndim))[::-1])
 
@@ -119,7 +123,8 @@ def _matrix_h(self):
 def adjoint(self):
     """The last two dimensions swapped, elements conjugated. Source: PyTorch, torch.adjoint."""
     if self.ndim < 2:
-        raise RuntimeError(f"tensor.adjoint() is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")
+        raise RuntimeError(f"tensor.adjoint() is only supported on matrices or batches of matrices. Got {self.ndim}-D "
+                           "tensor.")
     return _conjugate(self.transpose(-2, -1))
 
 
@@ -179,7 +184,8 @@ def _repeated(self, counts, dim, output_size):
         if not self.ndim:
             return self.reshape((1,)).repeat_interleave(counts, 0)
         wide = self.unsqueeze(d + 1).expand(self._size[:d + 1] + (counts,) + self._size[d + 1:])
-        return wide.clone(memory_format=dtypes.contiguous_format).view(self._size[:d] + (n * counts,) + self._size[d + 1:])
+        copy = wide.clone(memory_format=dtypes.contiguous_format)
+        return copy.view(self._size[:d] + (n * counts,) + self._size[d + 1:])
     if counts.dim() > 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
     if counts._dtype not in (dtypes.int64, dtypes.int32):
@@ -190,7 +196,8 @@ def _repeated(self, counts, dim, output_size):
     if c.ndim == 0 or c.size == 1:
         c = np.repeat(c.reshape(-1), n)
     elif c.size != n:
-        raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = {c.size} and "
+        raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = {c.size} "
+                           "and "
                            f"input.size({d}) = {n}")
     index = from_array(np.repeat(np.arange(n, dtype=np.int64), c))
     if output_size is not None and output_size != index.numel():
@@ -199,7 +206,8 @@ def _repeated(self, counts, dim, output_size):
 
 
 @composite("repeat_interleave.self_int(Tensor self, int repeats, int? dim=None, *, int? output_size=None) -> Tensor")
-@composite("repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None) -> Tensor")
+@composite("repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None) -> "
+           "Tensor")
 def repeat_interleave(self, repeats, dim=None, output_size=None):
     """Each element (or position along `dim`) several times in a row. Source: PyTorch, torch.repeat_interleave."""
     return _repeated(self, repeats, dim, output_size)
@@ -217,7 +225,9 @@ def _roll(a, *, shifts, axes):
     return np.roll(a, shifts, axes)
 
 
-rolled = prims.host_call("roll", _roll, vjp=[lambda g, out, a, *, shifts, axes: rolled(g, shifts=tuple([-s for s in shifts]), axes=axes)],
+rolled = prims.host_call("roll", _roll,
+                         vjp=[lambda g, out, a, *, shifts,
+                              axes: rolled(g, shifts=tuple([-s for s in shifts]), axes=axes)],
                          uses_output=False)
 
 
@@ -276,12 +286,13 @@ def rot90(self, k=1, dims=(0, 1)):
     return self.flip((b if k == 1 else a,)).transpose(a, b)
 
 
-# ------------------------------------------------------------------------------------------------ triangles and diagonals
+# ---------------------------------------------------------------------------------------------- triangles and diagonals
 def _triangular(name, mask):
     def host(a, *, diagonal):
         return np.where(mask(a.shape[-2:], diagonal), a, np.zeros((), a.dtype))
 
-    primitive = prims.host_call(name, host, vjp=[lambda g, out, a, *, diagonal: primitive(g, diagonal=diagonal)], uses_output=False)
+    primitive = prims.host_call(name, host, vjp=[lambda g, out, a, *, diagonal: primitive(g, diagonal=diagonal)],
+                                uses_output=False)
 
     @operator(f"{name}(Tensor self, int diagonal=0) -> Tensor", forms="function method inplace out")
     def body(self, diagonal=0):
@@ -342,13 +353,14 @@ def linalg_diagonal_of(A, offset=0, dim1=-2, dim2=-1):
     return A.diagonal(offset, dim1, dim2)
 
 
-# ------------------------------------------------------------------------------------------------ windows written into copies
+# ------------------------------------------------------------------------------------------ windows written into copies
 def _scattered(self, window, src, name):
     """A copy of `self` with `src` written to the window that a view names."""
     base = self.clone()
     target = window(base)
     if target._size != src._size:
-        raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(src._size)}, slice size = "
+        raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(src._size)}, "
+                           "slice size = "
                            f"{list(target._size)}")
     target.copy_(src)
     return Tensor._make(base.value, self._dtype, like_geometry(self, None))
@@ -360,7 +372,8 @@ def diagonal_scatter(self, src, offset=0, dim1=0, dim2=1):
     a, b = wrap_dim(dim1, self.ndim), wrap_dim(dim2, self.ndim)
     shown = self.detach().diagonal(offset, a, b)
     if shown._size != src._size:
-        raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(src._size)}, slice size = "
+        raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(src._size)}, "
+                           "slice size = "
                            f"{list(shown._size)}")
     value = moves.diagonal_scatter(self.value, src.to(self._dtype).value, offset=offset, axis1=a, axis2=b)
     if value.requires_grad:
@@ -387,17 +400,20 @@ def slice_scatter(self, src, dim=0, start=None, end=None, step=1):
 @composite("as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor")
 def as_strided_scatter(self, src, size, stride, storage_offset=None):
     """A copy with a strided window replaced. Source: PyTorch, torch.as_strided_scatter."""
-    shown = from_array(np.empty(self._size, np.bool_)).as_strided(size, stride, storage_offset)  # the checks of as_strided
+    stand_in = from_array(np.empty(self._size, np.bool_))
+    shown = stand_in.as_strided(size, stride, storage_offset)  # for its checks
     if shown._size != src._size:
-        raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(src._size)}, slice size = "
+        raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(src._size)}, "
+                           "slice size = "
                            f"{list(shown._size)}")
-    value = _window_replaced(self.value, src.to(self._dtype).value, size=shown._size, stride=shown._stride, offset=shown._offset)
+    value = _window_replaced(self.value, src.to(self._dtype).value, size=shown._size, stride=shown._stride,
+                             offset=shown._offset)
     if value.requires_grad:
         value.node.operator = "AsStridedScatterBackward0"
     return Tensor._make(value, self._dtype)
 
 
-# PyTorch's gradient for `self` is what flows to the window, and zero outside of it (not the reverse, as one would expect).
+# PyTorch's gradient for `self` is what flows to the window, and zero outside of it (not the reverse, as one expects).
 _window_replaced = prims.host_call(
     "as_strided_scatter", prims.as_strided_scatter.host,
     vjp=[lambda g, out, base, new, **window: prims.as_strided_scatter(
@@ -424,7 +440,8 @@ def _copying(name, schema):
 
 for _name, _schema in {
     "view": "(Tensor self, int[] size)", "permute": "(Tensor self, int[] dims)",
-    "transpose": "(Tensor self, int dim0, int dim1)", "t": "(Tensor self)", "select": "(Tensor self, int dim, int index)",
+    "transpose": "(Tensor self, int dim0, int dim1)", "t": "(Tensor self)", "select": "(Tensor self, int dim, int "
+                                                                                      "index)",
     "narrow": "(Tensor self, int dim, int start, int length)", "unsqueeze": "(Tensor self, int dim)",
     "as_strided": "(Tensor self, int[] size, int[] stride, int? storage_offset=None)",
     "diagonal": "(Tensor self, int offset=0, int dim1=0, int dim2=1)",
@@ -453,13 +470,14 @@ def alias_copy(self):
     return self.clone(memory_format=dtypes.contiguous_format)
 
 
-@composite("slice_copy(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor", forms="function out")
+@composite("slice_copy(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
+           forms="function out")
 def slice_copy(self, dim=0, start=None, end=None, step=1):
     """A slice as a copy. Source: PyTorch, torch.slice_copy."""
     return slice_view(self, dim, start, end, step).clone(memory_format=dtypes.contiguous_format)
 
 
-# ------------------------------------------------------------------------------------------------ in-place forms of views
+# ---------------------------------------------------------------------------------------------- in-place forms of views
 def _becoming(name, function=False):
     original = METHODS[name]
 
@@ -480,8 +498,10 @@ for _name in ("t", "transpose", "swapaxes", "swapdims", "squeeze", "unsqueeze", 
 def detach_(self):
     """Cut from the graph, in place. Source: PyTorch, Tensor.detach_."""
     if self._moves and self.requires_grad:
-        raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
-                           "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
+        raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using "
+                           "DistributedDataParallel (DDP) for "
+                           "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, "
+                           "and hence "
                            "detach_() cannot be called on these gradients. To fix this error, please refer to the "
                            "Optimizer.zero_grad() function in torch/optim/optimizer.py as a reference.")
     if self._leaf is not None:
@@ -507,8 +527,8 @@ plain(resize_as_)
 
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
     """Let the tensor lie over the storage of another tensor, or over a storage. Source: PyTorch, Tensor.set_."""
-    from msadapter_hook.tensor import UntypedStorage, from_storage
     from msadapter_hook.tape.recording import state
+    from msadapter_hook.tensor import UntypedStorage, from_storage
 
     if self._leaf is not None and state.enabled:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
@@ -524,7 +544,8 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         if size is None:
             size = (storage.nbytes() // self._dtype.itemsize,)
         size = tuple(size)
-        other = from_storage(storage, self._dtype, size, stride if stride is not None else geometry.contiguous_stride(size),
+        other = from_storage(storage, self._dtype, size,
+                             stride if stride is not None else geometry.contiguous_stride(size),
                              storage_offset)
     version = self._history.version
     self._history = other._alias_history(share_version=False)

@@ -18,17 +18,21 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     if total == 0 or count == 0:
         raise ValueError(f"both buffer length ({total}) and count ({count}) must not be 0")
     if not 0 <= offset < total:
-        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({total} bytes) minus 1")
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({total} "
+                         "bytes) minus 1")
     if count > 0 and offset + count * item > total:
-        raise ValueError(f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be greater than "
+        raise ValueError(f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be "
+                         "greater than "
                          f"actual buffer length ({total} bytes)")
     if count < 0:
         if (total - offset) % item:
-            raise ValueError(f"buffer length ({total - offset} bytes) after offset ({offset} bytes) must be a multiple of element "
+            raise ValueError(f"buffer length ({total - offset} bytes) after offset ({offset} bytes) must be a multiple "
+                             "of element "
                              f"size ({item})")
         count = (total - offset) // item
     if view.readonly:
-        warnings.warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write "
+        warnings.warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. This means "
+                      "you can write "
                       "to the underlying (supposedly non-writable) buffer using the tensor.", stacklevel=2)
     array = np.frombuffer(buffer, np.uint8, count * item, offset)
     made = share_array(array if array.flags.writeable else array.copy())
@@ -38,7 +42,8 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
 
 # ------------------------------------------------------------------------------------------------ DLPack
 def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None):
-    """A DLPack capsule over the tensor's memory. BufferError where it cannot be exported. Source: PyTorch, Tensor.__dlpack__."""
+    """A DLPack capsule over the tensor's memory. BufferError where it cannot be exported. Source: PyTorch,
+    Tensor.__dlpack__."""
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if self.is_conj():
@@ -86,7 +91,8 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     else:
         if not hasattr(ext_tensor, "__dlpack__"):
             if type(ext_tensor).__name__ != "PyCapsule" or '"dltensor"' not in repr(ext_tensor):
-                raise RuntimeError("from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so "
+                raise RuntimeError("from_dlpack received an invalid capsule. Note that DLTensor capsules can be "
+                                   "consumed only once, so "
                                    "you might have already constructed a tensor from it once.")
             ext_tensor = _Capsule(ext_tensor)
         array = np.from_dlpack(ext_tensor)

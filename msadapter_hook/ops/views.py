@@ -1,11 +1,10 @@
 """Views: the same memory under another geometry."""
 
+from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor, dtypes, geometry
 from msadapter_hook.tensor import view as moves
 from msadapter_hook.tensor.core import TensorBase
 from msadapter_hook.tensor.geometry import contiguous_stride, wrap_dim, wrap_dims
-
-from msadapter_hook.tape.recording import state
 
 from .registry import call, composite, view
 
@@ -22,7 +21,8 @@ def view_size(self, size):
     size = geometry.infer_size(size, self.numel())
     stride = geometry.view_stride(self._size, self._stride, size)
     if stride is None:
-        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension spans across "
+        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension "
+                           "spans across "
                            "two contiguous subspaces). Use .reshape(...) instead.")
     return self._view(moves.Reshape(size), size, stride)
 
@@ -39,7 +39,8 @@ def view_dtype(self, dtype):
             raise RuntimeError(f"self.dim() cannot be 0 to view {self._dtype.scalar_name} as {dtype.scalar_name} "
                                "(different element sizes)")
         if stride[-1] != 1:
-            raise RuntimeError(f"self.stride(-1) must be 1 to view {self._dtype.scalar_name} as {dtype.scalar_name} (different "
+            raise RuntimeError(f"self.stride(-1) must be 1 to view {self._dtype.scalar_name} as {dtype.scalar_name} "
+                               "(different "
                                f"element sizes), but got {stride[-1]}")
         if old > new:
             k = old // new
@@ -50,11 +51,13 @@ def view_dtype(self, dtype):
                 raise RuntimeError(f"self.size(-1) must be divisible by {k} to view {self._dtype.scalar_name} as "
                                    f"{dtype.scalar_name} (different element sizes), but got {size[-1]}")
             if offset % k:
-                raise RuntimeError(f"self.storage_offset() must be divisible by {k} to view {self._dtype.scalar_name} as "
+                raise RuntimeError(f"self.storage_offset() must be divisible by {k} to view {self._dtype.scalar_name} "
+                                   "as "
                                    f"{dtype.scalar_name} (different element sizes), but got {offset}")
             for d, s in enumerate(stride[:-1]):
                 if s % k:
-                    raise RuntimeError(f"self.stride({d}) must be divisible by {k} to view {self._dtype.scalar_name} as "
+                    raise RuntimeError(f"self.stride({d}) must be divisible by {k} to view {self._dtype.scalar_name} "
+                                       "as "
                                        f"{dtype.scalar_name} (different element sizes), but got {s}")
             size, stride, offset = size[:-1] + (size[-1] // k,), tuple(s // k for s in stride[:-1]) + (1,), offset // k
     return self._view(moves.Bits(dtype.numpy), size, stride, offset, dtype)
@@ -74,8 +77,10 @@ def reshape(self, shape):
 def permute(self, dims):
     """The dimensions in another order. Source: PyTorch, torch.permute."""
     if len(dims) != self.ndim:
-        raise RuntimeError(f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
-                           f"ordering of dimensions i.e. input.dim() = {self.ndim} is not equal to len(dims) = {len(dims)}")
+        raise RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not match the length "
+                           "of the desired "
+                           f"ordering of dimensions i.e. input.dim() = {self.ndim} is not equal to len(dims) = "
+                           f"{len(dims)}")
     axes = tuple([wrap_dim(d, self.ndim) for d in dims])
     if len(set(axes)) != len(axes):
         raise RuntimeError("permute(): duplicate dims are not allowed.")
@@ -83,7 +88,8 @@ def permute(self, dims):
 
 
 def _permuted(self, axes, name):
-    return self._view(moves.Permute(axes, name), tuple([self._size[a] for a in axes]), tuple([self._stride[a] for a in axes]))
+    return self._view(moves.Permute(axes, name), tuple([self._size[a] for a in axes]),
+                      tuple([self._stride[a] for a in axes]))
 
 
 @view("transpose.int(Tensor self, int dim0, int dim1) -> Tensor", aliases=("swapaxes", "swapdims"))
@@ -124,7 +130,8 @@ def select(self, dim, index):
 
 
 def many(views, name):
-    """Mark the results of an operator that gives several views: PyTorch refuses in-place writes to them under autograd."""
+    """Mark the results of an operator that gives several views: PyTorch refuses in-place writes to them under
+    autograd."""
     for i, v in enumerate(views):
         if v.requires_grad:
             v._extra_state()["multiview"] = (i, name)
@@ -170,22 +177,27 @@ def expand(self, size, implicit=False):
     """Dimensions of length 1 repeated without copying. Source: PyTorch, Tensor.expand."""
     lead = len(size) - self.ndim
     if lead < 0:
-        raise RuntimeError(f"expand({_type_text(self)}{{{list(self._size)}}}, size={list(size)}): the number of sizes provided "
-                           f"({len(size)}) must be greater or equal to the number of dimensions in the tensor ({self.ndim})")
+        raise RuntimeError(f"expand({_type_text(self)}{{{list(self._size)}}}, size={list(size)}): the number of sizes "
+                           "provided "
+                           f"({len(size)}) must be greater or equal to the number of dimensions in the tensor "
+                           f"({self.ndim})")
     out, stride = [], []
     for d, n in enumerate(size):
         have = self._size[d - lead] if d >= lead else 1
         step = self._stride[d - lead] if d >= lead else None
         if n == -1:
             if d < lead:
-                raise RuntimeError(f"expand({_type_text(self)}{{{list(self._size)}}}, size={list(size)}): the expanded size of the "
+                raise RuntimeError(f"expand({_type_text(self)}{{{list(self._size)}}}, size={list(size)}): the expanded "
+                                   "size of the "
                                    "tensor (-1) isn't allowed in a leading, non-existing dimension "
                                    f"{d}")
             n = have
         if n < 0:
-            raise RuntimeError(f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing dimension {d}")
+            raise RuntimeError(f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing "
+                               f"dimension {d}")
         if have != n and have != 1:
-            raise RuntimeError(f"The expanded size of the tensor ({n}) must match the existing size ({have}) at non-singleton "
+            raise RuntimeError(f"The expanded size of the tensor ({n}) must match the existing size ({have}) at "
+                               "non-singleton "
                                f"dimension {d}.  Target sizes: {list(size)}.  Tensor sizes: {list(self._size)}")
         out.append(n)
         if step is None:
@@ -241,19 +253,22 @@ def as_strided(self, size, stride, storage_offset=None):
     steps, start, total = flat_moves(history, self._dtype)
     last = offset + sum((n - 1) * s for n, s in zip(size, stride)) if 0 not in size else offset - 1
     if steps is None or 0 not in size and (offset < start or last >= start + total):
-        if history.parent is not None and not history.value.requires_grad:  # seen from the whole storage there may be room
+        if history.parent is not None and not history.value.requires_grad:  # there may be room in the whole storage
             history = whole_history(history)
             steps, start, total = flat_moves(history, self._dtype)
     if steps is None:
-        raise NotImplementedError("as_strided of a detached window with gaps that requires grad; take .contiguous() first")
+        raise NotImplementedError("as_strided of a detached window with gaps that requires grad; take .contiguous() "
+                                  "first")
     if 0 not in size and (offset < start or last >= start + total):
         itemsize = self._dtype.itemsize
-        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {itemsize} "
+        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and "
+                           f"itemsize {itemsize} "
                            f"requiring a storage size of {(last + 1) * itemsize} are out of bounds for storage of size "
                            f"{(start + total) * itemsize}")
     history.views = True
     if not state.enabled and history.value.requires_grad:
-        history = type(self)._window(history, (), history.size, history.stride, history.offset, self._dtype)._alias_history(True)
+        history = type(self)._window(history, (), history.size, history.stride, history.offset,
+                                     self._dtype)._alias_history(True)
     steps += (moves.AsStrided(size, stride, offset - start, (total,), (1,)),)
     steps += tuple([m for m in self._moves if isinstance(m, (moves.Conjugate, moves.Negative))])
     made = Tensor._window(history, steps, size, stride, offset, self._dtype)
@@ -356,8 +371,10 @@ def view_as_real(self):
     if not self._dtype.is_complex:
         raise RuntimeError("view_as_real is only supported for complex tensors")
     if call("is_conj", self):
-        raise RuntimeError("view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can "
-                           "view it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias "
+        raise RuntimeError("view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate "
+                           "tensor so you can "
+                           "view it as real, use self.resolve_conj(); however, be warned that the resulting tensor "
+                           "will NOT alias "
                            "the original.")
     return self._view(moves.AsReal(), self._size + (2,), tuple([s * 2 for s in self._stride]) + (1,), self._offset * 2,
                       self._dtype.to_real())
@@ -367,7 +384,8 @@ def view_as_real(self):
 def view_as_complex(self):
     """Pairs of real numbers as a complex tensor. Source: PyTorch, torch.view_as_complex."""
     if self._dtype not in (dtypes.float32, dtypes.float64, dtypes.float16):
-        raise RuntimeError(f"view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
+        raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of "
+                           "scalar type: "
                            f"{self._dtype.scalar_name}")
     if not self.ndim:
         raise RuntimeError("Input tensor must have one or more dimensions")
@@ -381,7 +399,7 @@ def view_as_complex(self):
                       self._dtype.to_complex())
 
 
-# ------------------------------------------------------------------------------------------------ views that change the tensor itself
+# ---------------------------------------------------------------------------------- views that change the tensor itself
 def become(self, other):
     """Let `self` take over the view `other` of it: what `t_()`, `squeeze_()` and the like do."""
     check_inplace_geometry(self)

@@ -6,8 +6,10 @@ from msadapter_hook.backend import primitive
 from msadapter_hook.tape import Primitive, value_of
 from msadapter_hook.tape.primitive import FLOATS
 
-__all__ = ["as_strided", "as_strided_scatter", "broadcast_to", "cast", "concat", "copy", "flip", "gather", "graft", "index_get",
-           "beside", "index_put", "index_add", "overwrite", "pad", "reshape", "slice_scatter", "split", "stack", "strided_slice", "sum_to", "take_along",
+__all__ = ["as_strided", "as_strided_scatter", "broadcast_to", "cast", "concat", "copy", "flip", "gather", "graft",
+           "index_get",
+           "beside", "index_put", "index_add", "overwrite", "pad", "reshape", "slice_scatter", "split", "stack",
+           "strided_slice", "sum_to", "take_along",
            "put_along", "add_along", "masked_fill", "transpose", "zeros_like"]
 
 
@@ -45,7 +47,8 @@ def _sum_to(a, *, shape):
 
 sum_to = Primitive(  # the transpose of broadcasting
     "sum_to", host=_sum_to,
-    vjp=[lambda g, out, a, *, shape: broadcast_to(reshape(g, shape=(1,) * (a.ndim - len(shape)) + shape), shape=a.shape)],
+    vjp=[lambda g, out, a, *,
+         shape: broadcast_to(reshape(g, shape=(1,) * (a.ndim - len(shape)) + shape), shape=a.shape)],
     uses_output=False,
 )
 
@@ -149,7 +152,8 @@ def _cast_vjp(g, out, a, *, dtype):
 cast = Primitive("cast", host=_cast, vjp=[_cast_vjp], uses_output=False)
 
 copy = Primitive(  # memory of its own
-    "copy", host=lambda a: a.copy(), mindspore=lambda: primitive("Identity"), vjp=[lambda g, out, a: g], uses_output=False,
+    "copy", host=lambda a: a.copy(), mindspore=lambda: primitive("Identity"), vjp=[lambda g, out, a: g],
+    uses_output=False,
     dtypes=FLOATS, guard=lambda a: a.size > 0,
 )
 

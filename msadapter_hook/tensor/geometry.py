@@ -117,7 +117,8 @@ def is_dense(size, stride) -> bool:
 
 def memory_order(size, stride) -> tuple:
     """The dimensions from outermost to innermost in memory (ties keep their order)."""
-    return tuple(sorted(range(len(size)), key=lambda d: (-stride[d], -size[d] if stride[d] == 1 and size[d] == 1 else 0)))
+    return tuple(sorted(range(len(size)),
+                        key=lambda d: (-stride[d], -size[d] if stride[d] == 1 and size[d] == 1 else 0)))
 
 
 def permuted_stride(size, order) -> tuple:
@@ -133,7 +134,8 @@ standard_stride = lru_cache(maxsize=4096)(contiguous_stride)  # of a tuple; kept
 
 
 def _sorted_dims(ndim, compare) -> list:
-    """The dimensions from fastest to slowest. `compare(a, b)`: above 0 where `a` is slower than `b`, below where faster,
+    """The dimensions from fastest to slowest. `compare(a, b)`: above 0 where `a` is slower than `b`, below where
+    faster,
     0 where it cannot be told: then their order stays, as in PyTorch's iterators."""
     order = list(range(ndim))[::-1]
     for i in range(1, ndim):
@@ -163,7 +165,9 @@ def elementwise_stride(shape, operands) -> tuple:
     wide = []
     for size, stride in operands:
         lead = n - len(size)
-        wide.append((0,) * lead + tuple([0 if m == 1 and shape[d + lead] != 1 else s for d, (m, s) in enumerate(zip(size, stride))]))
+        wide.append((0,
+                     ) * lead + tuple([0 if m == 1 and shape[d + lead] != 1 else s for d,
+                                       (m, s) in enumerate(zip(size, stride))]))
 
     def compare(a, b):
         for stride in wide:

@@ -6,12 +6,14 @@ import math
 
 from ... import cos, empty, exp, float32, float64, get_default_dtype, i0, linspace, ones, sin, sqrt, strided, tensor
 
-__all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann",
+__all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming",
+           "hann",
            "kaiser", "nuttall"]
 
 
 def _window(make):
-    """Checks and the two trivial lengths around `make(M, span, options, sym, **shape)`; `span` is the length of the period."""
+    """Checks and the two trivial lengths around `make(M, span, options, sym, **shape)`; `span` is the length of the
+    period."""
 
     @functools.wraps(make)
     def window(M, *, sym=True, dtype=None, layout=strided, device=None, requires_grad=False, **shape):
@@ -112,10 +114,12 @@ def _named(name, a):
 
 
 def general_cosine(M, *, a, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
-    """Sum of cosines with coefficients `a`, their signs alternating. Source: PyTorch, torch.signal.windows.general_cosine."""
+    """Sum of cosines with coefficients `a`, their signs alternating. Source: PyTorch,
+    torch.signal.windows.general_cosine."""
     if not isinstance(a, (list, tuple)) and not hasattr(a, "__iter__"):
         raise TypeError("Coefficients must be a list/tuple")
-    return _named("general_cosine", a)(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    return _named("general_cosine", a)(M, sym=sym, dtype=dtype, layout=layout, device=device,
+                                       requires_grad=requires_grad)
 
 
 def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
@@ -131,17 +135,20 @@ def hamming(M, *, sym=True, dtype=None, layout=strided, device=None, requires_gr
 
 def hann(M, *, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """general_hamming with 0.5. Source: PyTorch, torch.signal.windows.hann."""
-    return general_hamming(M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    return general_hamming(M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device,
+                           requires_grad=requires_grad)
 
 
 def blackman(M, *, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """Three cosines. Source: PyTorch, torch.signal.windows.blackman."""
-    return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype, layout=layout, device=device,
+                          requires_grad=requires_grad)
 
 
 def nuttall(M, *, sym=True, dtype=None, layout=strided, device=None, requires_grad=False):
     """Four cosines. Source: PyTorch, torch.signal.windows.nuttall."""
-    return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], sym=sym, dtype=dtype, layout=layout, device=device,
+    return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], sym=sym, dtype=dtype, layout=layout,
+                          device=device,
                           requires_grad=requires_grad)
 
 
