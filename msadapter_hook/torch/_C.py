@@ -1,5 +1,7 @@
 """torch._C: the few names of PyTorch's compiled module that Python programs reach for."""
 
+import enum as _enum
+
 from msadapter_hook.ops.overrides import DisableTorchFunctionSubclass  # noqa: F401
 from msadapter_hook.tensor.core import DISABLED as _disabled_torch_function_impl  # noqa: F401
 from msadapter_hook.tensor import Size, Tensor, device, dtypes  # noqa: F401
@@ -9,3 +11,89 @@ DisableTorchFunction = DisableTorchFunctionSubclass
 dtype, layout, memory_format = dtypes.dtype, dtypes.layout, dtypes.memory_format
 
 
+class DispatchKey(_enum.Enum):
+    """Names of the ways in which PyTorch chooses a kernel. Only registrations ask for them: see torch.library."""
+
+    Undefined, CPU, CUDA, XPU, MPS, Meta, PrivateUse1 = 0, 1, 2, 3, 4, 5, 6
+    Autograd, AutogradCPU, AutogradCUDA, ADInplaceOrView = 7, 8, 9, 10
+    AutocastCPU, AutocastCUDA, AutocastXPU, AutocastMPS = 11, 12, 13, 14
+    CompositeImplicitAutograd, CompositeExplicitAutograd, BackendSelect, Python, Functionalize = 15, 16, 17, 18, 19
+
+
+class DispatchKeySet:
+    """A set of keys. Source: PyTorch, torch._C.DispatchKeySet."""
+
+    def __init__(self, *keys):
+        self._keys = frozenset(keys)
+
+    def __or__(self, other):
+        return DispatchKeySet(*(self._keys | other._keys))
+
+    def __and__(self, other):
+        return DispatchKeySet(*(self._keys & other._keys))
+
+    def has(self, key):
+        return key in self._keys
+
+    def add(self, key):
+        return DispatchKeySet(*self._keys, key)
+
+    def remove(self, key):
+        return DispatchKeySet(*(self._keys - {key}))
+
+
+class _ExcludeDispatchKeyGuard:
+    """Context: kernels of the keys given are passed over; of those, only the autograd keys and autocast have a meaning here."""
+
+    def __init__(self, keys):
+        names = {key.name for key in keys._keys}
+        self._autograd = bool(names & {"Autograd", "AutogradCPU", "AutogradCUDA"})
+        self._autocast = [n for n in names if n.startswith("Autocast")]
+
+    def __enter__(self):
+        from ._ops import below_autograd
+        from .amp import autocast
+
+        self._inner = [below_autograd()] if self._autograd else []
+        self._inner += [autocast(name[len("Autocast"):].lower(), enabled=False) for name in self._autocast]
+        for one in self._inner:
+            one.__enter__()
+
+    def __exit__(self, *exc):
+        for one in reversed(self._inner):
+            one.__exit__(*exc)
+
+
+def _AutoDispatchBelowAutograd():
+    from ._ops import below_autograd
+
+    return below_autograd()
+
+
+def _log_api_usage_once(name):
+    """Nothing is logged."""
+
+
+def _get_tracing_state():
+    """None: no trace is being recorded. Source: PyTorch, torch._C._get_tracing_state."""
+    return None
+
+
+def _are_functorch_transforms_active():
+    return False
+
+
+def _get_accelerator(check=None):
+    return device("cpu")
+
+
+def _jit_set_profiling_executor(on):
+    """There is no compiler of scripts: what it was is False."""
+    return False
+
+
+_jit_set_profiling_mode = _jit_set_profiling_executor
+
+
+def _jit_clear_class_registry():
+    """There are no compiled classes to forget."""

@@ -2,7 +2,7 @@
 
 import math as _math
 
-from msadapter_hook import ops as _ops
+from msadapter_hook import ops as _operators
 from msadapter_hook.autograd import (  # noqa: F401
     enable_grad,
     inference_mode,
@@ -37,7 +37,7 @@ globals().update(_dtypes.DTYPES)
 globals().update({_name: getattr(_dtypes, _name) for _name in (
     "strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "contiguous_format", "channels_last",
     "channels_last_3d", "preserve_format") if hasattr(_dtypes, _name)})
-globals().update(_ops.functions())
+globals().update(_operators.functions())
 
 # ------------------------------------------------------------------------------------------------ modules
 from . import return_types  # noqa: E402,F401
@@ -90,5 +90,5 @@ def is_inference(input):
     """Whether a tensor was made in inference mode. Source: PyTorch, torch.is_inference."""
     return input.is_inference()
 
-from . import library  # noqa: E402,F401
+from . import ao, export, library, onnx, quantization  # noqa: E402,F401
 from ._ops import classes, ops  # noqa: E402,F401

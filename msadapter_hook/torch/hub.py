@@ -4,6 +4,36 @@ import os as _os
 import re as _re
 from urllib.parse import urlparse as _urlparse
 
+try:
+    from tqdm.auto import tqdm
+except ImportError:  # a progress bar is a comfort: without the package there is a counter without a face
+
+    class tqdm:
+        """Counts as a progress bar does, and shows nothing."""
+
+        def __init__(self, iterable=None, total=None, **options):
+            self.iterable, self.total, self.n = iterable, total, 0
+
+        def __iter__(self):
+            for one in self.iterable:
+                yield one
+                self.update(1)
+
+        def update(self, n=1):
+            self.n += n
+
+        def set_description(self, *args, **kwargs):
+            """Nothing is shown."""
+
+        def close(self):
+            """Nothing to close."""
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *exc):
+            self.close()
+
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
 HASH_REGEX = _re.compile(r"-([a-f0-9]*)\.")

@@ -1,8 +1,4 @@
-# The old place of torch.hub's functions for pretrained weights.
+"""torch.utils.model_zoo: the old place of torch.hub's functions for pretrained weights."""
 
-
-def load_url(url, *args, **kwargs):
-    """Loads a checkpoint from a URL (PyTorch, torch.utils.model_zoo.load_url)."""
-    from .. import hub
-
-    return hub.load_state_dict_from_url(url, *args, **kwargs)
+from ..hub import load_state_dict_from_url as load_url  # noqa: F401
+from ..hub import tqdm  # noqa: F401

@@ -1,5 +1,9 @@
-# torch.nn.quantized: quantization is not available; every name says so.
+"""torch.nn.quantized: the old place of torch.ao.nn.quantized."""
 
 
 def __getattr__(name):
-    raise AttributeError(f"torch.nn.quantized.{name}: there is no quantization here; use the modules of torch.nn.")
+    if name.startswith("__"):
+        raise AttributeError(name)
+    from ...ao.nn import quantized
+
+    return getattr(quantized, name)

@@ -1,0 +1,3 @@
+"""torch.ao.nn: modules of quantization."""
+
+from . import quantized  # noqa: F401
