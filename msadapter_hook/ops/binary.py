@@ -187,7 +187,11 @@ def lerp(self, end, weight):
         broadcast_shapes(self.shape, end.shape)
     if is_integral(self):
         raise not_implemented("lerp_kernel_scalar" if not isinstance(weight, Value) else "lerp_kernel_tensor", self)
-    return _lerp_primitive(self, end, to(weight, dtype_of(self)))
+    if isinstance(weight, Value) or self.dtype.itemsize < 4:
+        return _lerp_primitive(self, end, to(weight, dtype_of(self)))
+    if abs(weight) < 0.5:
+        return self + (end - self) * weight
+    return end - (end - self) * (1 - weight)
 
 
 @operator("addcmul.deprecated(Tensor self, Scalar value, Tensor tensor1, Tensor tensor2) -> Tensor", kind="composite")

@@ -56,7 +56,8 @@ def sum(self, dim=None, keepdim=False, dtype=None):
     if isinstance(dim, dtypes.dtype):
         dim, dtype = None, dim
     self = _of_sum(self, dtype)
-    return prims.sum(self, axes=axes_of(self, dim), keepdims=keepdim)
+    axes = axes_of(self, dim)
+    return prims.sum(self, axes=axes, keepdims=keepdim) if self.ndim else prims.reshape(self, shape=())
 
 
 @operator("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", grad_name="MeanBackward0")
@@ -77,7 +78,8 @@ def mean(self, dim=None, keepdim=False, dtype=None):
             f"Got: {asked.scalar_name}"
         )
     self = to(self, asked)
-    return prims.mean(self, axes=axes_of(self, dim), keepdims=keepdim)
+    axes = axes_of(self, dim)
+    return prims.mean(self, axes=axes, keepdims=keepdim) if self.ndim else prims.reshape(self, shape=())
 
 
 @operator("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", forms=ALL, saves="self")

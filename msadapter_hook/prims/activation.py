@@ -329,24 +329,49 @@ hardsigmoid = _define(
     [lambda g, out, a: where(logical_and(greater(a, _c(-3, a)), less(a, _c(3, a))), g * (1 / 6), _c(0, g))],
     uses_output=False,
 )
+def _shrink_ms(soft):
+    """Zero without a gradient within the limits; outside the input, moved towards zero where `soft`."""
+
+    def make(*, limit):
+        select, at_most, at_least, both = (primitive(n) for n in ("Select", "LessEqual", "GreaterEqual", "LogicalAnd"))
+        above, add, sub = primitive("Greater"), primitive("Add"), primitive("Sub")
+        zero, high, low = map(_number, (0.0, limit, -limit))
+
+        def run(a):
+            inside = both(at_least(a, low), at_most(a, high))
+            outside = select(above(a, zero), sub(a, high), add(a, high)) if soft else a
+            return select(inside, zero, outside)
+
+        return run
+
+    return make
+
+
+def _threshold_ms(*, limit, value):
+    select, at_most, edge, filler = primitive("Select"), primitive("LessEqual"), _number(limit), _number(value)
+    return lambda a: select(at_most(a, edge), filler, a)
+
+
 hardshrink = _define(
     "hardshrink",
     lambda a, *, limit: np.where((a >= -limit) & (a <= limit), np.zeros((), a.dtype), a),
-    None,
+    _shrink_ms(False),
     [lambda g, out, a, *, limit: where(logical_and(greater_equal(a, _c(-limit, a)), less_equal(a, _c(limit, a))), _c(0, g), g)],
     uses_output=False,
 )
 softshrink = _define(
     "softshrink",
     lambda a, *, limit: np.where(a > limit, a - limit, np.where(a < -limit, a + limit, a * 0)),
-    None,
+    _shrink_ms(True),
     [lambda g, out, a, *, limit: where(logical_and(greater_equal(a, _c(-limit, a)), less_equal(a, _c(limit, a))), _c(0, g), g)],
     uses_output=False,
 )
 threshold = Primitive(
     "threshold",
     lambda a, *, limit, value: np.where(a <= limit, np.asarray(value).astype(a.dtype), a),
-    None,
+    _threshold_ms,
     vjp=[lambda g, out, a, *, limit, value: where(less_equal(a, _c(limit, a)), zeros_like(g), g)],
     uses_output=False,
+    dtypes=SINGLE,
+    guard=_full,
 )

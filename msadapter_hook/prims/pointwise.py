@@ -283,7 +283,7 @@ fmin = _binary(
     lambda g, out, a, b: where(logical_or(less_equal(a, b), isnan(b)), constant(0, g.dtype), g),
 )
 atan2 = _binary(
-    "atan2", np.arctan2, None, lambda g, out, a, b: g * (b / (a * a + b * b)), lambda g, out, a, b: g * (neg(a) / (a * a + b * b))
+    "atan2", np.arctan2, "Atan2", lambda g, out, a, b: g * (b / (a * a + b * b)), lambda g, out, a, b: g * (neg(a) / (a * a + b * b))
 )
 
 
