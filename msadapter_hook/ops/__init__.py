@@ -9,7 +9,7 @@ FAMILIES = ["creation", "ranges", "sharing", "views", "joining", "shape", "paddi
             "pointwise", "binary", "comparison", "bitwise", "complex", "activation", "reduction", "matmul", "einsum",
             "loss", "loss_margin", "sorting", "scan", "statistics", "gradient", "special", "convolution", "pooling",
             "normalization", "embedding", "attention", "recurrent", "legacy", "distance", "interpolation", "linalg",
-            "decomposition", "matrix_norms", "fft", "methods"]
+            "decomposition", "matrix_norms", "fft", "numbered", "methods"]
 
 for _family in FAMILIES:
     importlib.import_module(f"{__name__}.{_family}")

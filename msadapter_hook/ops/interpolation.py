@@ -10,7 +10,6 @@ from msadapter_hook.tape import value_of
 from msadapter_hook.tensor import Size
 
 from ._contract import shaped, tied
-from .pooling import along
 from .promotion import dtype_of
 from .registry import call, composite, operator, plain
 
@@ -139,7 +138,7 @@ def _interpolate(self, size, mode, factors, align, antialias):
         for i, (s, f) in enumerate(zip(size, factors)):
             if s != self.shape[2 + i] or f:
                 index = _nearest(self.shape[2 + i], s, f, mode == "nearest-exact", self.dtype)
-                made = prims.gather(made, value_of(index), axis=2 + i)
+                made = prims.axis_take(made, value_of(index), axis=2 + i)
         return prims.copy(made) if made is self else made
     single = self.dtype.itemsize < 4
     if single:
@@ -148,7 +147,7 @@ def _interpolate(self, size, mode, factors, align, antialias):
         if size[i] == self.shape[2 + i] and not (factors[i] and factors[i] != 1):
             continue
         matrix = _matrix(mode, self.shape[2 + i], size[i], factors[i], align, antialias, made.dtype)
-        made = along(made, 2 + i, matrix)
+        made = prims.axis_map(made, matrix, axis=2 + i)
     if self.dtype == np.uint8:
         made = value_of(np.clip(np.rint(made.numpy), 0, 255))
     if made is self:

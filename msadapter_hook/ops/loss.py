@@ -276,11 +276,11 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
     if input.shape != target.shape:
         raise ValueError(f"Target size ({Size(target.shape)}) must be the same as input size ({Size(input.shape)})")
     x, t = promote(input, target)
-    below = prims.softplus(prims.neg(x))  # -log(sigmoid(x))
-    if pos_weight is not None:
-        made = (1 - t) * x + below * ((pos_weight - 1) * t + 1)
+    if pos_weight is None:
+        made = prims.sigmoid_cross_entropy(x, t)
     else:
-        made = (1 - t) * x + below
+        below = prims.softplus(prims.neg(x))  # -log(sigmoid(x))
+        made = (1 - t) * x + below * ((to(pos_weight, dtype_of(x)) - 1) * t + 1)
     if weight is not None:
         made = prims.mul(*promote(made, weight))
     return reduced(made, reduction)

@@ -233,7 +233,7 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     """
     reduction = chosen(reduction, size_average, reduce)
     x, t = together(input, target)
-    made = t * prims.softplus(prims.neg(x)) + (1 - t) * prims.softplus(x)
+    made = prims.sigmoid_cross_entropy(x, t)
     if weight is not None:
         made = made * weight
     made = prims.sum(made, axes=(made.ndim - 1,), keepdims=False) / input.shape[-1]

@@ -7,7 +7,7 @@ import numpy as np
 from msadapter_hook import prims
 from msadapter_hook.tape import value_of
 
-from ._contract import permuted, product, shaped
+from ._contract import shaped
 from .arguments import integers
 from .promotion import dtype_of
 from .registry import call, operator, plain
@@ -266,18 +266,6 @@ def averaging_matrix(n, out, dtype):
     return value_of((inside / np.maximum(stop - start, 1)[:, None]).astype(dtype))
 
 
-def along(x, axis, matrix):
-    """A matrix (out, n) applied along one axis of a Value."""
-    if axis == x.ndim - 1:
-        return product(x, matrix, transpose_b=True)
-    order = [i for i in range(x.ndim) if i != axis] + [axis]
-    moved = product(permuted(x, order), matrix, transpose_b=True)
-    back = [0] * x.ndim
-    for i, o in enumerate(order):
-        back[o] = i
-    return permuted(moved, back)
-
-
 def _output_size(output_size, x, n, name):
     size = (output_size,) * n if isinstance(output_size, int) or output_size is None else tuple(output_size)
     if len(size) == 1:
@@ -327,7 +315,7 @@ def _adaptive_avg(n, input, output_size):
         made = x
         for i, s in enumerate(size):
             if s != x.shape[2 + i]:
-                made = along(made, 2 + i, averaging_matrix(x.shape[2 + i], s, x.dtype))
+                made = prims.axis_map(made, averaging_matrix(x.shape[2 + i], s, x.dtype), axis=2 + i)
     return _unbatched(single, made)[0]
 
 

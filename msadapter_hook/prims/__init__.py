@@ -12,4 +12,5 @@ from .pointwise import *  # noqa: F403
 from .pooling import *  # noqa: F403
 from .recurrent import *  # noqa: F403
 from .reduction import *  # noqa: F403
+from .resampling import *  # noqa: F403
 from .host import host_call  # noqa: F401

@@ -5,10 +5,10 @@ import numpy as np
 from msadapter_hook.backend import primitive
 from msadapter_hook.tape import Primitive, Value, constant
 
-from .pointwise import log, log1p, maximum, neg, sub
+from .pointwise import log, log1p, maximum, neg, sigmoid, sub
 from .reduction import _log_softmax, softmax
 
-__all__ = ["binary_cross_entropy", "sparse_cross_entropy"]
+__all__ = ["binary_cross_entropy", "sigmoid_cross_entropy", "sparse_cross_entropy"]
 
 
 def one_hot(index, classes, dtype) -> Value:
@@ -45,3 +45,15 @@ def _bce_input(g, out, x, t):
 binary_cross_entropy = Primitive(  # elementwise; logarithms end at -100, their gradients at 1e12
     "binary_cross_entropy", host=_bce, uses_output=False,
     vjp=[_bce_input, lambda g, out, x, t: g * (log1p(neg(x)) - log(x))])
+
+
+def _sigmoid_cross_entropy(x, t):
+    made = np.maximum(x, np.zeros((), x.dtype)) - x * t + np.log1p(np.exp(-np.abs(x)))
+    return made.astype(x.dtype, copy=False)
+
+
+sigmoid_cross_entropy = Primitive(  # -t log s(x) - (1 - t) log(1 - s(x)), without overflow
+    "sigmoid_cross_entropy", host=_sigmoid_cross_entropy, uses_output=False,
+    mindspore=lambda: primitive("SigmoidCrossEntropyWithLogits"),
+    guard=lambda x, t: x.size > 0 and x.shape == t.shape and not t.requires_grad,
+    vjp=[lambda g, out, x, t: g * (sigmoid(x) - t), lambda g, out, x, t: neg(g * x)])
