@@ -15,7 +15,7 @@ from .patches import adapter_class, takes_part
 
 def call_cell(cell, run, args, kwargs):
     """A Cell called with MindSpore tensors only: in graph mode one with served modules inside runs call by call."""
-    if context.get_context("mode") == context.GRAPH_MODE:
+    if context._get_mode() == context.GRAPH_MODE:
         from .operations import is_mixed
 
         if is_mixed(cell):
@@ -38,7 +38,7 @@ def asked_for():
 
 def graphs_wanted():
     """`asked_for()` in graph mode, nothing in dynamic mode."""
-    return asked_for() if context.get_context("mode") == context.GRAPH_MODE else contextlib.nullcontext()
+    return asked_for() if context._get_mode() == context.GRAPH_MODE else contextlib.nullcontext()
 
 
 def jit(native, args, kwargs):

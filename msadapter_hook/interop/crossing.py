@@ -58,7 +58,7 @@ def native_recording(on):
 @contextlib.contextmanager
 def pynative():
     """MindSpore's dynamic mode, whatever mode the program chose: what runs on our tape runs call by call."""
-    if context.get_context("mode") != context.GRAPH_MODE:
+    if context._get_mode() != context.GRAPH_MODE:
         yield
         return
     context.set_context(mode=context.PYNATIVE_MODE)
