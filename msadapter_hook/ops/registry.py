@@ -401,13 +401,20 @@ def _call_out(entry, out, args, kwargs):
     return overload.results(*outs) if overload.results is not None else tuple(outs)
 
 
-_told = set()
+class _Notices:
+    """Which notices have been given; `always`: give them each time."""
+
+    told = set()
+    always = False
+
+
+notices = _Notices()
 
 
 def warn_once(text, stacklevel=4):
     """A UserWarning that a process sees once, as PyTorch gives notice of what is deprecated or experimental."""
-    if text not in _told:
-        _told.add(text)
+    if notices.always or text not in notices.told:
+        notices.told.add(text)
         warnings.warn(text, UserWarning, stacklevel=stacklevel + 1)
 
 

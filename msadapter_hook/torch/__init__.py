@@ -35,8 +35,8 @@ from msadapter_hook.version import TORCH_VERSION as __version__  # noqa: F401
 pi, e, inf, nan, newaxis = _math.pi, _math.e, _math.inf, _math.nan, None
 globals().update(_dtypes.DTYPES)
 globals().update({_name: getattr(_dtypes, _name) for _name in (
-    "strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "contiguous_format", "channels_last",
-    "channels_last_3d", "preserve_format") if hasattr(_dtypes, _name)})
+    "strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged", "contiguous_format",
+    "channels_last", "channels_last_3d", "preserve_format") if hasattr(_dtypes, _name)})
 globals().update(_operators.functions())
 
 # ------------------------------------------------------------------------------------------------ modules

@@ -3,9 +3,9 @@
 import os as _os
 
 __all__ = ["SymBool", "SymFloat", "SymInt", "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode",
-           "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads", "is_deterministic_algorithms_warn_only_enabled",
-           "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal", "set_num_interop_threads",
-           "set_num_threads", "use_deterministic_algorithms"]
+           "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
+           "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal", "set_num_interop_threads",
+           "set_num_threads", "set_warn_always", "use_deterministic_algorithms"]
 
 _state = {"deterministic": False, "warn_only": False, "precision": "highest", "threads": None, "interop": None}
 
@@ -93,3 +93,19 @@ def set_num_interop_threads(num):
 def set_flush_denormal(mode):
     """False: not supported, as on processors without the switch. Source: PyTorch, torch.set_flush_denormal."""
     return False
+
+
+def set_warn_always(b):
+    """Show notices each time instead of once in a process. Source: PyTorch, torch.set_warn_always."""
+    if not isinstance(b, bool):
+        raise TypeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
+    from msadapter_hook.ops.registry import notices
+
+    notices.always = b
+
+
+def is_warn_always_enabled():
+    """Whether notices are shown each time. Source: PyTorch, torch.is_warn_always_enabled."""
+    from msadapter_hook.ops.registry import notices
+
+    return notices.always

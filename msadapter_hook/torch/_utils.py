@@ -157,3 +157,10 @@ def _unsupported(kind):
 _rebuild_qtensor = _unsupported("quantized")
 _rebuild_nested_tensor = _unsupported("nested")
 _rebuild_wrapper_subclass = _unsupported("wrapper subclass")
+
+
+def _element_size(dtype):
+    """Bytes of one element of a dtype."""
+    if not hasattr(dtype, "itemsize"):
+        raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
+    return dtype.itemsize

@@ -2,5 +2,6 @@
 from . import _pytree as _pytree
 from . import checkpoint as checkpoint
 from . import data as data
+from . import deterministic as deterministic
 from . import hooks as hooks
 from ._swap import swap_tensors as swap_tensors
