@@ -487,9 +487,6 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
 
     Source: PyTorch, torch.nn.functional.ctc_loss.
     """
-    if isinstance(reduction, int):
-        reduction = ("none", "mean", "sum")[reduction]
-
     def numbers(x):
         if isinstance(x, Tensor):
             if x.dtype.is_floating_point:
@@ -502,4 +499,3 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
 
 
 plain(ctc_loss, name="nn.functional.ctc_loss")
-plain(ctc_loss, name="ctc_loss")

@@ -9,35 +9,38 @@ _REDUCTIONS = ("none", "mean", "sum")
 
 
 def _words(reduction):
-    """A reduction given as PyTorch's number (or already as a word)."""
+    """A reduction given as PyTorch's number (or already as a word).
+
+    The root's functions reduce nothing by default, whatever their documentation says.
+    """
     return reduction if isinstance(reduction, str) else _REDUCTIONS[reduction]
 
 
 # ------------------------------------------------------------------------------------------------ losses
-def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=1):
+def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=0):
     """As nn.functional, with the reduction as a number. Source: PyTorch, torch.binary_cross_entropy_with_logits."""
     return call("nn.functional.binary_cross_entropy_with_logits", input, target, weight, reduction=_words(reduction),
                 pos_weight=pos_weight)
 
 
-def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction=1):
+def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction=0):
     """As nn.functional, with the reduction as a number. Source: PyTorch, torch.cosine_embedding_loss."""
     return call("nn.functional.cosine_embedding_loss", input1, input2, target, margin, reduction=_words(reduction))
 
 
-def hinge_embedding_loss(input, target, margin=1.0, reduction=1):
+def hinge_embedding_loss(input, target, margin=1.0, reduction=0):
     """As nn.functional, with the reduction as a number. Source: PyTorch, torch.hinge_embedding_loss."""
     return call("nn.functional.hinge_embedding_loss", input, target, margin, reduction=_words(reduction))
 
 
-def kl_div(input, target, reduction=1, *, log_target=False):
+def kl_div(input, target, reduction=0, *, log_target=False):
     """As nn.functional, with the reduction as a number. Source: PyTorch, torch.kl_div."""
     made = call("nn.functional.kl_div", input, target, reduction="none", log_target=log_target)
     words = _words(reduction)
     return made if words == "none" else made.mean() if words == "mean" else made.sum()
 
 
-def margin_ranking_loss(input1, input2, target, margin=0.0, reduction=1):
+def margin_ranking_loss(input1, input2, target, margin=0.0, reduction=0):
     """As nn.functional, with the reduction as a number. Source: PyTorch, torch.margin_ranking_loss."""
     return call("nn.functional.margin_ranking_loss", input1, input2, target, margin, reduction=_words(reduction))
 
@@ -47,10 +50,16 @@ def poisson_nll_loss(input, target, log_input, full, eps, reduction):
     return call("nn.functional.poisson_nll_loss", input, target, log_input, full, eps=eps, reduction=_words(reduction))
 
 
-def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, reduction=1):
+def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, reduction=0):
     """As nn.functional, with the reduction as a number. Source: PyTorch, torch.triplet_margin_loss."""
     return call("nn.functional.triplet_margin_loss", anchor, positive, negative, margin, p, eps, swap,
                 reduction=_words(reduction))
+
+
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=0, zero_infinity=False):
+    """As nn.functional, with the reduction as a number. Source: PyTorch, torch.ctc_loss."""
+    return call("nn.functional.ctc_loss", log_probs, targets, input_lengths, target_lengths, blank, _words(reduction),
+                zero_infinity)
 
 
 # ------------------------------------------------------------------------------------------------ tables
@@ -139,5 +148,5 @@ for _name, _instead, _method in (
     _removed(_name, _instead, _method)
 
 for _f in (binary_cross_entropy_with_logits, cosine_embedding_loss, hinge_embedding_loss, kl_div, margin_ranking_loss,
-           poisson_nll_loss, triplet_margin_loss, embedding_renorm_, _adaptive_avg_pool2d, _adaptive_avg_pool3d):
+           poisson_nll_loss, triplet_margin_loss, ctc_loss, embedding_renorm_, _adaptive_avg_pool2d, _adaptive_avg_pool3d):
     plain(_f)

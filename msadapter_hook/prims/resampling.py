@@ -13,6 +13,8 @@ __all__ = ["axis_map", "axis_take"]
 
 
 def _axis_map(x, m, *, axis):
+    if x.dtype.itemsize < 4:
+        return _axis_map(x.astype(np.float32), m.astype(np.float32), axis=axis).astype(x.dtype)
     before, after = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1:])
     shape = x.shape[:axis] + (m.shape[0],) + x.shape[axis + 1:]
     if after == 1:
