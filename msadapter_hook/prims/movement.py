@@ -215,8 +215,11 @@ def _split_vjp(grads, outs, needs, a, *, axis, sizes):
 
 split = Primitive(
     "split", host=lambda a, *, axis, sizes: np.split(a, np.cumsum(sizes)[:-1], axis),
+    mindspore=lambda *, axis, sizes: primitive("Split", axis, len(sizes)),
+    guard=lambda a, *, axis, sizes: a.size > 0 and len(set(sizes)) == 1,
     joint_vjp=_split_vjp, outputs=None, uses_output=False,
 )
+strided_slice.merged = split
 
 
 def _pad_vjp(g, out, a, *, before, after, value):

@@ -40,6 +40,7 @@ class Primitive:
         self.uses_output = uses_output
         self.differentiable = differentiable and (vjp is not None or joint_vjp is not None)
         self.static = static
+        self.merged = None  # of a slice: the split that several of them are together
         self.mindspore = mindspore
         if mindspore is not None:
             self.bound = lru_cache(maxsize=2048)(mindspore)

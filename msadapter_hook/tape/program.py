@@ -92,11 +92,12 @@ class Program:
         def name(a):
             if isinstance(a, int):
                 return f"x{a}"
-            return f"v{a[0]}" if wiring[a[0]][0].outputs == 1 else f"v{a[0]}[{a[1]}]"
+            return f"v{a[0]}[{a[1]}]" if a[0] in several else f"v{a[0]}"
 
-        steps = simplify(wiring, specs, [v.shape for v in inputs], results + extra)
+        steps, outputs = simplify(wiring, specs, [v.shape for v in inputs], results + extra)
+        several = {i for i, primitive, _, _ in steps if primitive.outputs != 1}
         last = {a[0]: i for i, _, _, args in steps for a in args if isinstance(a, tuple)}
-        for node, _ in results + extra:
+        for node, _ in outputs:
             last.pop(node, None)
         dead = {}
         for made, i in last.items():
@@ -107,7 +108,8 @@ class Program:
             if i in dead:  # what nobody reads again is let go, as in code written by hand
                 lines.append(f"    del {', '.join(dead[i])}")
         environment["stop"] = backend.stop_gradient
-        outs = "".join(f"{name(r)}, " for r in results) + "".join(f"stop({name(r)}), " for r in extra)
+        cut = len(results)
+        outs = "".join(f"{name(r)}, " for r in outputs[:cut]) + "".join(f"stop({name(r)}), " for r in outputs[cut:])
         parameters = ", ".join(f"x{i}" for i in range(len(inputs)))
         source = f"def program({parameters}):\n" + "\n".join(lines) + f"\n    return ({outs})\n"
         exec(compile(source, "<msadapter program>", "exec"), environment)
