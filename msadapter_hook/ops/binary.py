@@ -7,7 +7,7 @@ from msadapter_hook.tape import Value, constant
 from msadapter_hook.tensor import dtypes
 from msadapter_hook.tensor.geometry import broadcast_shapes
 
-from .pointwise import div, no_derivative, pow, refuse_zero, sub
+from .pointwise import div, mul, no_derivative, pow, refuse_zero, sub
 from .promotion import (
     align,
     align_floating,
@@ -214,6 +214,8 @@ def addcdiv_positional(self, value, tensor1, tensor2):
 def addcmul(self, tensor1, tensor2, value=1):
     """self + value * tensor1 * tensor2. Source: PyTorch, torch.addcmul."""
     a, b, c = align(self, tensor1, tensor2)
+    if a.dtype.kind == "b":
+        raise not_implemented("addcmul_cpu_out", a)
     return a + (b * c if value == 1 else b * to(int(value) if is_integral(a) else value, dtype_of(a)) * c)
 
 
@@ -350,8 +352,7 @@ def ldexp(self, other):
             raise not_implemented("ldexp_cpu_exp", other)
         broadcast_shapes(self.shape, other.shape)
         return _scaled_by_two(self, other)
-    a, b = align_floating(self, other)
-    return a * prims.pow(constant(2, b.dtype), b)
+    return mul(self, pow(2.0, other))
 
 
 _frexp = prims.host_call(

@@ -192,9 +192,11 @@ def isin(elements, test_elements, assume_unique=False, invert=False):
         raise TypeError(
             "isin() received an invalid combination of arguments - got (Number, Number), but expected a Tensor among them"
         )
+    for value in (elements, test_elements):
+        dtype = result_type(value)
+        if dtype.is_complex or dtype.scalar_name == "Bool":
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {dtype.scalar_name}")
     a, b = _members(elements, test_elements)
-    if is_complex(a):
-        raise RuntimeError(f"Unsupported input type encountered for isin(): {dtype_of(a).scalar_name}")
     return _isin_primitive(a, b, invert=invert)
 
 

@@ -53,18 +53,17 @@ def add(self, other, alpha=1):
 @operator("sub.Tensor(Operand self, Operand other, *, Scalar alpha=1) -> Tensor", forms=ALL, aliases=("subtract",))
 def sub(self, other, alpha=1):
     """Difference. Source: PyTorch, torch.sub."""
-    for x in (self, other):
-        if isinstance(x, bool) or isinstance(x, Value) and x.dtype.kind == "b":
-            if all(isinstance(y, bool) or isinstance(y, Value) and y.dtype.kind == "b" for y in (self, other)):
-                raise RuntimeError(
-                    "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-                    "`logical_xor()` operator instead."
-                )
-            if isinstance(x, Value):
-                raise RuntimeError(
-                    "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
-                    "invert a mask, use the `~` or `logical_not()` operator instead."
-                )
+    booleans = [isinstance(x, bool) or isinstance(x, Value) and x.dtype.kind == "b" for x in (self, other)]
+    if all(booleans):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
+            "instead."
+        )
+    if any(booleans):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` "
+            "or `logical_not()` operator instead."
+        )
     a, b = align(self, other)
     return prims.sub(a, _scaled(b, alpha, (self, other)))
 
@@ -136,7 +135,7 @@ _floor_quotient_primitive = prims.host_call(
 
 def floor_quotient(a, b):
     """The quotient rounded down, as Python rounds it; RuntimeError for an integer zero."""
-    if is_complex(a):
+    if a.dtype.kind in "bc":
         raise not_implemented("div_floor_cpu", a)
     if is_integral(a):
         refuse_zero(b)
@@ -159,7 +158,7 @@ _floor_divide = prims.host_call("floor_divide", _floor_quotient, vjp=no_derivati
 def floor_divide(self, other):
     """Quotient rounded down; has no derivative. Source: PyTorch, torch.floor_divide."""
     a, b = align(self, other)
-    if is_complex(a):
+    if a.dtype.kind in "bc":
         raise not_implemented("div_floor_cpu", a)
     if is_integral(a):
         refuse_zero(b)

@@ -99,6 +99,8 @@ def nanmean(self, dim=None, keepdim=False, dtype=None):
         raise RuntimeError(
             f"nanmean(): expected input to have floating point or complex dtype but got {dtype_of(self).scalar_name}"
         )
+    if is_complex(self):
+        raise RuntimeError("nansum on CPU does not support complex inputs")
     missing = prims.isnan(self)
     total = sum(prims.where(missing, constant(0, self.dtype), self), dim, keepdim, dtype)
     count = sum(prims.logical_not(missing), dim, keepdim)
@@ -433,6 +435,10 @@ def renorm(self, p, dim, maxnorm):
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions")
     if p <= 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
+    if is_integral(self):
+        raise RuntimeError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtype_of(self).scalar_name}"
+        )
     if maxnorm < 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
     axis = axis_of(self, dim)

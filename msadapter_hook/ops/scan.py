@@ -211,6 +211,12 @@ def _areas(y, x, dx, axis):
     return (pairs * (_spacing(x, y, axis) if x is not None else dx)) / 2.0
 
 
+def _refuse_bool(name, y, x=None):
+    for label, t in (("y", y), ("x", x)):
+        if t is not None and t._dtype is dtypes.bool_:
+            raise RuntimeError(f"{name}: received a bool input for `{label}`, but bool is not supported")
+
+
 def _zeros(y, axis, keep):
     size = list(y._size)
     size[axis : axis + 1] = [0] if keep else []
@@ -220,6 +226,7 @@ def _zeros(y, axis, keep):
 @composite("trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", forms="function", aliases=("trapz",))
 def trapezoid_x(y, x, dim=-1):
     """Integral by the trapezoidal rule over given positions. Source: PyTorch, torch.trapezoid."""
+    _refuse_bool("trapezoid", y, x)
     axis = wrap_dim(dim, y.dim(), scalar=False)
     areas = _areas(y, x, 1, axis)
     return _zeros(y, axis, False) if areas is None else areas.sum(axis)
@@ -228,14 +235,17 @@ def trapezoid_x(y, x, dim=-1):
 @composite("trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", forms="function", aliases=("trapz",))
 def trapezoid(y, dx=1, dim=-1):
     """Integral by the trapezoidal rule over equal steps. Source: PyTorch, torch.trapezoid."""
+    _refuse_bool("trapezoid", y)
     axis = wrap_dim(dim, y.dim(), scalar=False)
-    areas = _areas(y, None, dx, axis)
-    return _zeros(y, axis, False) if areas is None else areas.sum(axis)
+    if not y._size[axis]:
+        return _zeros(y, axis, False)
+    return (y.sum(axis) - (y.select(axis, 0) + y.select(axis, -1)) * 0.5) * dx
 
 
 @composite("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", forms="function")
 def cumulative_trapezoid_x(y, x, dim=-1):
     """Running integral over given positions. Source: PyTorch, torch.cumulative_trapezoid."""
+    _refuse_bool("cumulative_trapezoid", y, x)
     axis = wrap_dim(dim, y.dim(), scalar=False)
     areas = _areas(y, x, 1, axis)
     return _zeros(y, axis, True) if areas is None else areas.cumsum(axis)
@@ -244,6 +254,7 @@ def cumulative_trapezoid_x(y, x, dim=-1):
 @composite("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", forms="function")
 def cumulative_trapezoid(y, dx=1, dim=-1):
     """Running integral over equal steps. Source: PyTorch, torch.cumulative_trapezoid."""
+    _refuse_bool("cumulative_trapezoid", y)
     axis = wrap_dim(dim, y.dim(), scalar=False)
     areas = _areas(y, None, dx, axis)
     return _zeros(y, axis, True) if areas is None else areas.cumsum(axis)

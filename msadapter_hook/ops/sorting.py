@@ -7,10 +7,10 @@ from msadapter_hook.tape import Value, value_of
 from msadapter_hook.tensor.geometry import wrap_dim
 
 from . import selection
-from .promotion import dtype_of, is_complex
+from .promotion import dtype_of, is_complex, promote
 from .reduction import _comparable, at_least_1d, axis_of, pick, require_length
 from .refusals import not_implemented
-from .registry import call, composite, operator
+from .registry import PATH, call, composite, operator
 
 ALL = "function method out"
 
@@ -90,6 +90,8 @@ def topk(self, k, dim=-1, largest=True, sorted=True):
         raise RuntimeError("selected index k out of range")
     if is_complex(self):
         raise RuntimeError(" topk does not support complex dtypes on CPU")
+    if self.dtype.kind == "b":
+        raise RuntimeError("topk does not support bool dtypes on CPU")
     array = at_least_1d(self).numpy
     positions = order(array, axis, largest)
     index = np.take(positions, np.arange(k), axis)
@@ -120,7 +122,7 @@ def kthvalue(self, k, dim=-1, keepdim=False):
     require_length("kthvalue", self, axis)
     if not 1 <= k <= (self.shape[axis] if self.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
-    if is_complex(self):
+    if self.dtype.kind in "bc":
         raise not_implemented("kthvalue_cpu", self)
     array = at_least_1d(self).numpy
     positions = order(array, axis)
@@ -169,14 +171,14 @@ _median_whole = prims.host_call("median", _median_all, vjp=[_evenly])
 
 def _declare_median(name, skip_nan):
     def whole(self):
-        if is_complex(self):
+        if self.dtype.kind in "bc":
             raise not_implemented("median_cpu", self)
         return _median_whole(self, skip_nan=skip_nan)
 
     def along(self, dim, keepdim=False):
         axis = axis_of(self, dim)
         require_length(name, self, axis)
-        if is_complex(self):
+        if self.dtype.kind in "bc":
             raise not_implemented("median_out", self)
         return pick(self, _median_index(at_least_1d(self).numpy, axis, skip_nan), axis, keepdim)
 
@@ -209,21 +211,34 @@ def mode(self, dim=-1, keepdim=False):
 
 
 # ------------------------------------------------------------------------------------------------ searching in sorted rows
+def _bisect(rows, values, right):
+    """Where to insert each value into its row, by halving as PyTorch does: also what rows give that are not sorted."""
+    low = np.zeros(values.shape, np.int64)
+    high = np.full(values.shape, rows.shape[-1], np.int64)
+    for _ in range(int(rows.shape[-1]).bit_length()):
+        middle = (low + high) >> 1
+        open_ = low < high
+        probe = np.minimum(middle, rows.shape[-1] - 1)
+        found = np.take_along_axis(rows, probe, -1) if rows.ndim > 1 else rows[probe]
+        after = open_ & ~(found > values if right else found >= values)
+        low = np.where(after, middle + 1, low)
+        high = np.where(open_ & ~after, middle, high)
+    return low
+
+
 def _search(boundaries, values, right):
-    side = "right" if right else "left"
     boundaries, values = _comparable(boundaries), _comparable(values)
-    if boundaries.ndim == 1:
-        return np.searchsorted(boundaries, values, side)
-    rows = (
-        boundaries.reshape(-1, boundaries.shape[-1])
-        if boundaries.size
-        else boundaries.reshape(int(np.prod(boundaries.shape[:-1])), boundaries.shape[-1])
-    )
-    if not values.size:
+    if not boundaries.shape[-1] or not values.size:
         return np.zeros(values.shape, np.int64)
-    sought = values.reshape(len(rows), -1)
-    found = [np.searchsorted(row, v, side) for row, v in zip(rows, sought)]
-    return np.asarray(found, np.int64).reshape(values.shape)
+    return _bisect(boundaries, values, right)
+
+
+def _searchable(boundaries, value):
+    """Boundaries and values as Values of one dtype that has an order."""
+    boundaries, value = promote(boundaries, value)
+    if boundaries.dtype.kind in "bc":
+        raise not_implemented("searchsorted_out_cpu", boundaries)
+    return boundaries, value
 
 
 def _positions(found, out_int32):
@@ -246,7 +261,6 @@ def _side(side, right):
 def searchsorted(sorted_sequence, self, out_int32=False, right=False, side=None, sorter=None):
     """Where to insert into sorted rows; int64, or int32 when asked. Source: PyTorch, torch.searchsorted."""
     right = _side(side, right)
-    array = self.numpy if isinstance(self, Value) else np.asarray(self)
     if not sorted_sequence.ndim:
         raise RuntimeError("torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension")
     if sorted_sequence.ndim != 1:
@@ -262,7 +276,8 @@ def searchsorted(sorted_sequence, self, out_int32=False, right=False, side=None,
                 f"input value tensor must match, but we got boundaries tensor {list(sorted_sequence.shape)} and input value tensor "
                 f"{list(self.shape)}"
             )
-    rows = sorted_sequence.numpy
+    sequence, sought = _searchable(sorted_sequence, self)
+    rows = sequence.numpy
     if sorter is not None:
         if sorter.shape != sorted_sequence.shape:
             raise RuntimeError(
@@ -276,7 +291,7 @@ def searchsorted(sorted_sequence, self, out_int32=False, right=False, side=None,
         if sorter.size and (sorter.numpy.min() < 0 or sorter.numpy.max() >= rows.shape[-1]):
             raise RuntimeError("torch.searchsorted(): sorter index out of range")
         rows = np.take_along_axis(rows, sorter.numpy, -1)
-    return _positions(_search(rows, array, right), out_int32)
+    return _positions(_search(rows, sought.numpy, right), out_int32)
 
 
 @operator(
@@ -286,7 +301,8 @@ def bucketize(self, boundaries, out_int32=False, right=False):
     """The bucket between sorted boundaries that an element falls into. Source: PyTorch, torch.bucketize."""
     if boundaries.ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
-    return _positions(_search(boundaries.numpy, self.numpy if isinstance(self, Value) else np.asarray(self), right), out_int32)
+    boundaries, sought = _searchable(boundaries, self)
+    return _positions(_search(boundaries.numpy, sought.numpy, right), out_int32)
 
 
 # ------------------------------------------------------------------------------------------------ distinct elements
@@ -378,3 +394,7 @@ def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=Non
 def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None):
     """As `unique`, of neighbours only. Source: PyTorch, torch.unique_consecutive."""
     return _chosen(call("_sorting._distinct", self, dim, True), return_inverse, return_counts)
+
+
+for _name in ("sort", "argsort", "msort", "topk", "kthvalue", "median", "nanmedian", "mode", "searchsorted", "bucketize", "unique"):
+    PATH[_name] = "host"

@@ -10,7 +10,7 @@ from msadapter_hook.tape import Value, constant
 
 from .promotion import align_floating, floating, is_complex, is_floating
 from .refusals import not_implemented
-from .registry import operator
+from .registry import OPERATORS, PATH, operator
 
 ALL = "function method inplace out"
 _ROOT_TWO_PI = math.sqrt(2 * math.pi)
@@ -43,10 +43,10 @@ def _kernel(name, function, slope=None, uses_output=False):
     return prims.host_call(name, _rounded(function), vjp=[lambda g, out, a: g * slope(out, a)], uses_output=uses_output)
 
 
-def _declare(name, primitive, *, namespace="special", forms="function out", aliases=(), saves="self", kernel=None):
+def _declare(name, primitive, *, namespace="special", forms="function out", aliases=(), saves="self", kernel=None, halves=True):
     def body(self):
         value = floating(self)
-        if is_complex(value):
+        if is_complex(value) or not halves and value.dtype.itemsize < 4:
             raise not_implemented(kernel or f"{name}_cpu", value)
         return primitive(value)
 
@@ -220,12 +220,12 @@ _declare_two("xlog1py", _xlog1py)
 
 # ------------------------------------------------------------------------------------------------ normal distribution
 _erfcx = _kernel("erfcx", sp.erfcx, lambda out, a: a * out * 2 - 2 / math.sqrt(math.pi), uses_output=True)
-_declare("erfcx", _erfcx)
+_declare("erfcx", _erfcx, halves=False)
 _declare("ndtr", _kernel("ndtr", sp.ndtr, lambda out, a: prims.exp(a * a * -0.5) * (1 / _ROOT_TWO_PI)))
-_declare(
-    "ndtri", _kernel("ndtri", sp.ndtri, lambda out, a: prims.exp(out * out * 0.5) * _ROOT_TWO_PI, uses_output=True), saves="result"
-)
-_declare("log_ndtr", _kernel("log_ndtr", sp.log_ndtr, lambda out, a: math.sqrt(2 / math.pi) / _erfcx(a * (-1 / math.sqrt(2)))))
+_ndtri = _kernel("ndtri", sp.ndtri, lambda out, a: prims.exp(out * out * 0.5) * _ROOT_TWO_PI, uses_output=True)
+_log_ndtr = _kernel("log_ndtr", sp.log_ndtr, lambda out, a: math.sqrt(2 / math.pi) / _erfcx(a * (-1 / math.sqrt(2))))
+_declare("ndtri", _ndtri, saves="result", halves=False)
+_declare("log_ndtr", _log_ndtr, halves=False)
 
 
 def _entr(a):
@@ -270,7 +270,7 @@ for _name, _function in {
     "airy_ai": lambda a: sp.airy(a)[0],
     "spherical_bessel_j0": _spherical_j0,
 }.items():
-    _declare(_name, _kernel(f"special_{_name}", _function))
+    _declare(_name, _kernel(f"special_{_name}", _function), halves=False)
 
 
 # ------------------------------------------------------------------------------------------------ orthogonal polynomials
@@ -332,3 +332,7 @@ def _declare_polynomial(name, evaluate):
 
 for _name, _evaluate in _POLYNOMIALS.items():
     _declare_polynomial(_name, _evaluate)
+
+
+PATH.update(dict.fromkeys([name for name in OPERATORS if name.startswith("special.")], "host"))
+PATH.update(dict.fromkeys(("lgamma", "digamma", "polygamma", "mvlgamma", "igamma", "igammac", "i0"), "host"))

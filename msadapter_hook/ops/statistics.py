@@ -12,7 +12,7 @@ from msadapter_hook.tensor import Tensor, dtypes
 from .promotion import is_integral
 from .reduction import axes_of, axis_of
 from .refusals import not_implemented
-from .registry import RETURN_TYPES, call, composite, operator, return_type
+from .registry import PATH, RETURN_TYPES, call, composite, operator, return_type
 
 ALL = "function method out"
 
@@ -419,3 +419,6 @@ def corrcoef(self):
     if c._dtype.is_complex:
         return call("complex", c.real.clamp(-1, 1), c.imag.clamp(-1, 1))
     return c.clamp(-1, 1)
+
+for _name in ("histc", "histogram", "histogramdd", "bincount"):
+    PATH[_name] = "host"

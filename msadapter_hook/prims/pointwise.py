@@ -194,6 +194,8 @@ def _add(a, b):
 
 
 def _pow(a, b):
+    if a.dtype.kind == "b":
+        return a | ~b
     if a.dtype.kind in "iu":  # NumPy refuses negative integer powers; PyTorch truncates the real result
         positive = np.power(a, np.maximum(b, 0)) if b.dtype.kind == "i" else np.power(a, b)
         if b.dtype.kind == "i" and (b < 0).any():
@@ -283,7 +285,11 @@ fmin = _binary(
     lambda g, out, a, b: where(logical_or(less_equal(a, b), isnan(b)), constant(0, g.dtype), g),
 )
 atan2 = _binary(
-    "atan2", np.arctan2, "Atan2", lambda g, out, a, b: g * (b / (a * a + b * b)), lambda g, out, a, b: g * (neg(a) / (a * a + b * b))
+    "atan2",
+    np.arctan2,
+    "Atan2",
+    lambda g, out, a, b: g * (b / (a * a + b * b)),
+    lambda g, out, a, b: g * (neg(a) / (a * a + b * b)),
 )
 
 
