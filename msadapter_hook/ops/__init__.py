@@ -2,7 +2,8 @@
 
 import importlib
 
-from .registry import METHODS, OPERATORS, RETURN_TYPES, attach, call, functions
+from .binding import RETURN_TYPES
+from .registry import METHODS, OPERATORS, attach, call, functions
 
 # One module per family; each registers its operators when it is imported.
 FAMILIES = ["creation", "ranges", "sharing", "views", "joining", "shape", "padding", "scatter", "masking", "random",

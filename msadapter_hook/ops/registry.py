@@ -7,7 +7,6 @@ Tensors and gives a view. The forms a schema gets are named in `forms`: function
 import functools
 import time
 import warnings
-from collections import namedtuple
 
 from msadapter_hook import foreign, report
 from msadapter_hook.tape import Value
@@ -17,11 +16,11 @@ from msadapter_hook.tensor.core import DTYPE_OF
 
 from . import arguments, overrides
 from .arguments import Mismatch
-from .schema import MISSING, parse
+from .binding import binder, describe, plain_text, result_type_of
+from .schema import parse
 
 OPERATORS = {}  # public name ("add", "nn.functional.relu", "linalg.inv") -> Operator
 METHODS = {}  # method name of Tensor -> function
-RETURN_TYPES = {}  # name -> named tuple
 _ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other", "self": "input",
             "a": "input"}
 
@@ -37,10 +36,10 @@ class Overload:
         self.kind = kind
         self.grad_name = grad_name or camel(schema.name.rsplit(".", 1)[-1]) + "Backward0"
         self.saves = _parse_saves(saves)
-        self.bind = _binder(schema)
+        self.bind = binder(schema)
         self.tensors = tuple([i for i, p in enumerate(schema.parameters) if p.kind in ("Tensor", "Operand", "any")])
         self.lists = tuple([i for i, p in enumerate(schema.parameters) if p.kind in ("Tensor[]", "OptionalTensor[]")])
-        self.results = _return_type(schema)
+        self.results = result_type_of(schema)
         self.positions = {p.name: i for i, p in enumerate(schema.parameters)}
 
     def run(self, bound):
@@ -206,9 +205,9 @@ class Operator:
             return TypeError(f"{self.short}(): argument '{label}'{place} must be {arguments.kind_name(p.kind)}, "
                              f"not {arguments.type_name(first.value)}")
         if len(self.overloads) == 1:
-            return TypeError(f"{self.short}() {_plain(first)}")
+            return TypeError(f"{self.short}() {plain_text(first)}")
         given = [arguments.type_name(a) for a in args] + [f"{k}={arguments.type_name(v)}" for k, v in kwargs.items()]
-        options = "".join(f"\n * {_describe(o.schema)}" for o in self.overloads)
+        options = "".join(f"\n * {describe(o.schema)}" for o in self.overloads)
         return TypeError(f"{self.short}() received an invalid combination of arguments - got ({', '.join(given)}), but "
                          "expected "
                          f"one of:{options}\n")
@@ -562,124 +561,10 @@ def write_inplace(tensor, value, dtype=None, grad_name=None, overload=None, boun
         node.saved += ((version, version.count, tensor._size, tensor._dtype),)
 
 
-# ------------------------------------------------------------------------------------------------ generated binders
-def _binder(schema):
-    """A function with the schema's signature that gives the checked arguments as a tuple."""
-    environment = {"Mismatch": Mismatch, "Tensor": Tensor, "_default": []}
-    head, body, names = [], [], []
-    star = False
-    parameters = schema.parameters
-    variadic = _variadic(parameters)
-    for i, p in enumerate(parameters):
-        label = "input" if p.name == "self" else p.name
-        label = label + "_" if label in ("from", "lambda") else label
-        if p.keyword_only and not star:
-            head.append("*")
-            star = True
-        names.append(label)
-        environment[f"p{i}"], environment[f"c{i}"], environment[f"d{i}"] = p, arguments.converter(p.kind), p.default
-        if i == variadic:
-            head.append("*rest, " + (f"{label}=d{i}"))
-            star = True
-            body.append(f"    if rest:\n        {label} = rest[0] if len(rest) == 1 and not isinstance(rest[0], int) "
-                        "else rest\n")
-            if p.default is MISSING:
-                body.append(f"    elif {label} is d{i}: raise TypeError('missing {label}')\n")
-        else:
-            head.append(f"{label}=d{i}" if p.default is not MISSING else label)
-        if p.kind == "any":
-            continue
-        if p.kind == "Tensor":
-            test = f"{label} is None or " * p.optional + f"isinstance({label}, Tensor)"
-            body.append(f"    if not ({test}): raise Mismatch(p{i}, {label}, {i})\n")
-            continue
-        skip = []
-        if p.optional or p.default is None:
-            skip.append(f"{label} is not None")
-        if p.default is not MISSING and p.default is not None:
-            skip.append(f"{label} is not d{i}")
-        if p.kind == "bool":
-            skip = [f"{label} is not True and {label} is not False"] + [s for s in skip if "None" in s]
-        pad = "    "
-        if skip:
-            body.append(f"    if {' and '.join(skip)}:\n")
-            pad = "        "
-        body.append(f"{pad}try: {label} = c{i}({label})\n"
-                    f"{pad}except (TypeError, AttributeError, ValueError): raise Mismatch(p{i}, {label}, {i}) from "
-                    "None\n")
-    operands = [i for i, p in enumerate(parameters) if p.kind == "Operand" and p.default is MISSING]
-    required = any(p.kind == "Tensor" and not p.optional for p in parameters)
-    if operands and operands[0] == 0 and parameters[0].name in ("self", "x", "elements") and not required:
-        labels = ["input" if parameters[i].name == "self" else parameters[i].name for i in operands]
-        test = " or ".join(f"isinstance({n}, Tensor)" for n in labels)
-        body.append(f"    if not ({test}): raise Mismatch(p0, {labels[0]}, 0)\n")
-    source = (f"def bind({', '.join(head)}):\n" + "".join(body) + "    return "
-                                                                  f"({', '.join(names)}{',' if names else ''})\n")
-    exec(compile(source, f"<schema {schema.name}>", "exec"), environment)
-    return environment["bind"]
-
-
-def _variadic(parameters):
-    """Which parameter takes the rest of the positional arguments: a list of ints right after self, and alone there."""
-    positional = [i for i, p in enumerate(parameters) if not p.keyword_only]
-    if (len(positional) >= 2 and positional[-1] == 1 and parameters[1].kind == "int[]"
-            and parameters[0].kind == "Tensor"):
-        return 1
-    if len(positional) == 1 and parameters[0].kind == "int[]":
-        return 0
-    return None
-
-
 def _parse_saves(saves):
     if not saves:
         return ()
     return tuple([tuple((part.split(":") + [None])[:2]) for part in saves.split()])
-
-
-def _return_type(schema):
-    if len(schema.returns) < 2 or not all(schema.returns):
-        return None
-    short = schema.name.replace(".", "_")
-    made = RETURN_TYPES.get(short)
-    if made is None:
-        made = RETURN_TYPES[short] = return_type(short, schema.returns)
-    return made
-
-
-def return_type(name, fields):
-    """A named tuple that prints as PyTorch's `torch.return_types`."""
-    base = namedtuple(name, fields)
-
-    def __repr__(self):
-        inner = ",\n".join(f"{f}={v!r}" for f, v in zip(fields, self))
-        return f"torch.return_types.{name}(\n{inner})"
-
-    def __new__(cls, *items):
-        if len(items) == 1 and len(fields) != 1:
-            items = tuple(items[0])
-        return tuple.__new__(cls, items)
-
-    return type(name, (base,),
-                {"__slots__": (), "__repr__": __repr__, "__new__": __new__, "__module__": "torch.return_types",
-                                "n_fields": len(fields), "n_sequence_fields": len(fields), "n_unnamed_fields": 0})
-
-
-def _describe(schema):
-    parts, star = [], False
-    for p in schema.parameters:
-        if p.keyword_only and not star:
-            parts.append("*")
-            star = True
-        label = "input" if p.name == "self" else p.name
-        default = "" if p.default is MISSING else f" = {p.default}"
-        parts.append(f"{arguments.kind_name(p.kind)} {label}{default}")
-    return f"({', '.join(parts)})"
-
-
-def _plain(error):
-    text = str(error)
-    text = text.replace("bind() ", "")
-    return text or "received an invalid combination of arguments"
 
 
 @functools.cache

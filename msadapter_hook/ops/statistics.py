@@ -12,7 +12,8 @@ from msadapter_hook.tensor import Tensor, dtypes
 from .promotion import is_integral
 from .reduction import axes_of, axis_of
 from .refusals import not_implemented
-from .registry import PATH, RETURN_TYPES, call, composite, operator, return_type
+from .binding import RETURN_TYPES, return_type
+from .registry import PATH, call, composite, operator
 
 ALL = "function method out"
 

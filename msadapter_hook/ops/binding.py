@@ -1,0 +1,124 @@
+"""From a schema to Python: the function that binds and checks arguments, the named tuple of results, the texts of errors."""
+
+from collections import namedtuple
+
+from msadapter_hook.tensor import Tensor
+
+from . import arguments
+from .arguments import Mismatch
+from .schema import MISSING
+
+RETURN_TYPES = {}  # name -> named tuple
+
+
+def binder(schema):
+    """A function with the schema's signature that gives the checked arguments as a tuple."""
+    environment = {"Mismatch": Mismatch, "Tensor": Tensor, "_default": []}
+    head, body, names = [], [], []
+    star = False
+    parameters = schema.parameters
+    variadic = _variadic(parameters)
+    for i, p in enumerate(parameters):
+        label = "input" if p.name == "self" else p.name
+        label = label + "_" if label in ("from", "lambda") else label
+        if p.keyword_only and not star:
+            head.append("*")
+            star = True
+        names.append(label)
+        environment[f"p{i}"], environment[f"c{i}"], environment[f"d{i}"] = p, arguments.converter(p.kind), p.default
+        if i == variadic:
+            head.append("*rest, " + (f"{label}=d{i}"))
+            star = True
+            body.append(f"    if rest:\n        {label} = rest[0] if len(rest) == 1 and not isinstance(rest[0], int) "
+                        "else rest\n")
+            if p.default is MISSING:
+                body.append(f"    elif {label} is d{i}: raise TypeError('missing {label}')\n")
+        else:
+            head.append(f"{label}=d{i}" if p.default is not MISSING else label)
+        if p.kind == "any":
+            continue
+        if p.kind == "Tensor":
+            test = f"{label} is None or " * p.optional + f"isinstance({label}, Tensor)"
+            body.append(f"    if not ({test}): raise Mismatch(p{i}, {label}, {i})\n")
+            continue
+        skip = []
+        if p.optional or p.default is None:
+            skip.append(f"{label} is not None")
+        if p.default is not MISSING and p.default is not None:
+            skip.append(f"{label} is not d{i}")
+        if p.kind == "bool":
+            skip = [f"{label} is not True and {label} is not False"] + [s for s in skip if "None" in s]
+        pad = "    "
+        if skip:
+            body.append(f"    if {' and '.join(skip)}:\n")
+            pad = "        "
+        body.append(f"{pad}try: {label} = c{i}({label})\n"
+                    f"{pad}except (TypeError, AttributeError, ValueError): raise Mismatch(p{i}, {label}, {i}) from "
+                    "None\n")
+    operands = [i for i, p in enumerate(parameters) if p.kind == "Operand" and p.default is MISSING]
+    required = any(p.kind == "Tensor" and not p.optional for p in parameters)
+    if operands and operands[0] == 0 and parameters[0].name in ("self", "x", "elements") and not required:
+        labels = ["input" if parameters[i].name == "self" else parameters[i].name for i in operands]
+        test = " or ".join(f"isinstance({n}, Tensor)" for n in labels)
+        body.append(f"    if not ({test}): raise Mismatch(p0, {labels[0]}, 0)\n")
+    source = (f"def bind({', '.join(head)}):\n" + "".join(body) + "    return "
+                                                                  f"({', '.join(names)}{',' if names else ''})\n")
+    exec(compile(source, f"<schema {schema.name}>", "exec"), environment)
+    return environment["bind"]
+
+
+def _variadic(parameters):
+    """Which parameter takes the rest of the positional arguments: a list of ints right after self, and alone there."""
+    positional = [i for i, p in enumerate(parameters) if not p.keyword_only]
+    if (len(positional) >= 2 and positional[-1] == 1 and parameters[1].kind == "int[]"
+            and parameters[0].kind == "Tensor"):
+        return 1
+    if len(positional) == 1 and parameters[0].kind == "int[]":
+        return 0
+    return None
+
+
+def result_type_of(schema):
+    if len(schema.returns) < 2 or not all(schema.returns):
+        return None
+    short = schema.name.replace(".", "_")
+    made = RETURN_TYPES.get(short)
+    if made is None:
+        made = RETURN_TYPES[short] = return_type(short, schema.returns)
+    return made
+
+
+def return_type(name, fields):
+    """A named tuple that prints as PyTorch's `torch.return_types`."""
+    base = namedtuple(name, fields)
+
+    def __repr__(self):
+        inner = ",\n".join(f"{f}={v!r}" for f, v in zip(fields, self))
+        return f"torch.return_types.{name}(\n{inner})"
+
+    def __new__(cls, *items):
+        if len(items) == 1 and len(fields) != 1:
+            items = tuple(items[0])
+        return tuple.__new__(cls, items)
+
+    return type(name, (base,),
+                {"__slots__": (), "__repr__": __repr__, "__new__": __new__, "__module__": "torch.return_types",
+                                "n_fields": len(fields), "n_sequence_fields": len(fields), "n_unnamed_fields": 0})
+
+
+def describe(schema):
+    parts, star = [], False
+    for p in schema.parameters:
+        if p.keyword_only and not star:
+            parts.append("*")
+            star = True
+        label = "input" if p.name == "self" else p.name
+        default = "" if p.default is MISSING else f" = {p.default}"
+        parts.append(f"{arguments.kind_name(p.kind)} {label}{default}")
+    return f"({', '.join(parts)})"
+
+
+def plain_text(error):
+    text = str(error)
+    text = text.replace("bind() ", "")
+    return text or "received an invalid combination of arguments"
