@@ -9,10 +9,10 @@ from msadapter_hook import prims
 from msadapter_hook.tape import Value, value_of
 from msadapter_hook.tensor import Tensor, dtypes
 
+from .binding import RETURN_TYPES, return_type
 from .promotion import is_integral
 from .reduction import axes_of, axis_of
 from .refusals import not_implemented
-from .binding import RETURN_TYPES, return_type
 from .registry import PATH, call, composite, operator
 
 ALL = "function method out"
