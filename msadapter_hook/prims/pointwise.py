@@ -284,13 +284,16 @@ fmin = _binary(
     lambda g, out, a, b: where(logical_or(less_equal(a, b), isnan(b)), g, constant(0, g.dtype)),
     lambda g, out, a, b: where(logical_or(less_equal(a, b), isnan(b)), constant(0, g.dtype), g),
 )
-atan2 = _binary(
-    "atan2",
-    np.arctan2,
-    "Atan2",
-    lambda g, out, a, b: g * (b / (a * a + b * b)),
-    lambda g, out, a, b: g * (neg(a) / (a * a + b * b)),
-)
+
+
+def _arc(g, part, a, b):
+    """g * part / (a² + b²), nothing where both are zero."""
+    size = a * a + b * b
+    none = equal(size, constant(0, size.dtype))
+    return where(none, constant(0, g.dtype), g * (part / where(none, constant(1, size.dtype), size)))
+
+
+atan2 = _binary("atan2", np.arctan2, None, lambda g, out, a, b: _arc(g, b, a, b), lambda g, out, a, b: _arc(g, neg(a), a, b))
 
 
 def _remainder(a, b):
@@ -300,8 +303,8 @@ def _remainder(a, b):
     return np.where((r != 0) & ((r < 0) != (b < 0)), r + b, r).astype(a.dtype)
 
 
-remainder = _binary("remainder", _remainder, None, lambda g, out, a, b: g, lambda g, out, a, b: neg(g) * floor(a / b))
-fmod = _binary("fmod", np.fmod, None, lambda g, out, a, b: g, lambda g, out, a, b: neg(g) * trunc(a / b))
+remainder = _binary("remainder", _remainder, None, lambda g, out, a, b: g, lambda g, out, a, b: neg(g) * floor_divide(a, b))
+fmod = _binary("fmod", np.fmod, None, lambda g, out, a, b: g, lambda g, out, a, b: neg(g) * trunc_divide(a, b))
 copysign = _binary(
     "copysign",
     np.copysign,
@@ -349,6 +352,7 @@ bitwise_and = _exact("bitwise_and", np.bitwise_and)
 bitwise_or = _exact("bitwise_or", np.bitwise_or)
 bitwise_xor = _exact("bitwise_xor", np.bitwise_xor)
 floor_divide = _exact("floor_divide", np.floor_divide)
+trunc_divide = _exact("trunc_divide", lambda a, b: np.trunc(a / b).astype(a.dtype))
 gcd = _exact("gcd", np.gcd)
 lcm = _exact("lcm", np.lcm)
 nextafter = _exact("nextafter", np.nextafter)
