@@ -6,10 +6,12 @@ from msadapter_hook.tensor import Tensor
 
 
 class _State(threading.local):
-    disabled = 0
+    disabled = 0  # contexts in which subclasses are plain tensors
+    modes = ()  # function modes entered, outermost first
 
 
 state = _State()
+entered = 0  # function modes entered in any thread: where it is 0, nobody looks for one
 
 
 class DisableTorchFunctionSubclass:
@@ -63,3 +65,33 @@ def call_override(function, tensors, args, kwargs):
 
 Tensor._disabled_torch_function = staticmethod(_disabled_torch_function)
 Tensor.__torch_function__ = classmethod(torch_function)
+
+
+# ------------------------------------------------------------------------------------------------ function modes
+def push_mode(mode):
+    """Enter a function mode: from here on it is asked first at every operator call of this thread."""
+    global entered
+    entered += 1
+    state.modes = (*state.modes, mode)
+
+
+def pop_mode():
+    """Leave the innermost function mode and give it."""
+    global entered
+    entered -= 1
+    mode, state.modes = state.modes[-1], state.modes[:-1]
+    return mode
+
+
+def call_mode(function, args, kwargs):
+    """Ask the innermost function mode of this thread, which is not entered while it answers. What it calls meets the modes outside."""
+    modes = state.modes
+    tensors = [t for t in (*args, *kwargs.values()) if getattr(type(t), "_overrides", False)]
+    state.modes = modes[:-1]
+    try:
+        result = modes[-1].__torch_function__(function, tuple({type(t): 0 for t in tensors}), args, kwargs)
+        if result is NotImplemented:
+            return function(*args, **kwargs)
+        return result
+    finally:
+        state.modes = modes

@@ -202,8 +202,8 @@ class Operator:
             at = first.position
             place = f" (position {at + 1})" if at is not None and at < len(args) else ""
             label = "input" if p.name == "self" else p.name
-            return TypeError(f"{self.short}(): argument '{label}'{place} must be {arguments.kind_name(p.kind)}, "
-                             f"not {arguments.type_name(first.value)}")
+            return TypeError(f"{self.short}(): argument '{label}'{place} must be {arguments.kind_name(p.kind)}, not "
+                             f"{arguments.type_name(first.value)}")
         if len(self.overloads) == 1:
             return TypeError(f"{self.short}() {plain_text(first)}")
         given = [arguments.type_name(a) for a in args] + [f"{k}={arguments.type_name(v)}" for k, v in kwargs.items()]
@@ -213,6 +213,8 @@ class Operator:
                          f"one of:{options}\n")
 
     def __call__(self, *args, **kwargs):
+        if overrides.entered and overrides.state.modes:
+            return overrides.call_mode(self.function, args, kwargs)
         try:
             overload, bound = self.select(args, kwargs)
         except TypeError:
@@ -350,6 +352,8 @@ def _function(entry, name):
     def call(*args, out=None, **kwargs):
         if out is None:
             return entry(*args, **kwargs)
+        if overrides.entered and overrides.state.modes:
+            return overrides.call_mode(call, args, {**kwargs, "out": out})
         return _call_out(entry, out, args, kwargs)
 
     namespace, _, short = name.rpartition(".")
@@ -370,6 +374,15 @@ def _method(entry, short):
     return method
 
 
+_EXACT_OUT = {  # whose `out=` must have the very dtype of the result
+    "nonzero": "nonzero: Expected out tensor to have scalar type {want} but got scalar type {got}",
+    "gather": "Expected out tensor to have dtype {want}, but got {got} instead",
+    "multinomial": "multinomial expects Long tensor out, got: {got}",
+    "complex": "Expected object of scalar type {want} but got scalar type {got} for argument 'out'",
+    "polar": "Expected object of scalar type {want} but got scalar type {got} for argument 'out'",
+}
+
+
 def _call_out(entry, out, args, kwargs):
     if not entry.function.__takes_out__:
         raise TypeError(f"{entry.short}() got an unexpected keyword argument 'out'")
@@ -382,17 +395,18 @@ def _call_out(entry, out, args, kwargs):
     if state.enabled:
         if any(isinstance(t, Tensor) and t.requires_grad for t in inputs):
             raise RuntimeError(f"{entry.short}(): functions with out=... arguments don't support automatic "
-                               "differentiation, but "
-                               "one of the arguments requires grad.")
+                               "differentiation, but one of the arguments requires grad.")
         if any(o.requires_grad for o in outs):
             raise RuntimeError(f"{entry.short}(): functions with out=... arguments don't support automatic "
-                               "differentiation, but "
-                               "one of the arguments requires grad.")
+                               "differentiation, but one of the arguments requires grad.")
     if overload.overlap is not None:
         for o in outs:
             check_overlap(o, overload, bound, 0)
     result = overload.run(bound)
     results = result if isinstance(result, tuple) else (result,)
+    if entry.name in _EXACT_OUT and outs[0]._dtype is not results[0]._dtype:
+        raise RuntimeError(_EXACT_OUT[entry.name].format(want=results[0]._dtype.scalar_name,
+                                                         got=outs[0]._dtype.scalar_name))
     for o, r in zip(outs, results):
         write_out(entry.short, o, r)
     if not isinstance(result, tuple):
@@ -440,6 +454,8 @@ def write_out(name, out, result):
 # ------------------------------------------------------------------------------------------------ in place
 def _inplace(entry, name):
     def method(self, *args, **kwargs):
+        if overrides.entered and overrides.state.modes:
+            return overrides.call_mode(method, (self, *args), kwargs)
         overload, bound = entry.select((self, *args), kwargs)
         for interceptor in interceptors:
             found = interceptor(entry, overload, bound)
@@ -465,8 +481,7 @@ def _inplace(entry, name):
 
 
 _OVERLAP = ("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
-            "memory "
-            "location. Please clone() the tensor before performing the operation.")
+            "memory location. Please clone() the tensor before performing the operation.")
 
 
 def refuse_overlap(tensor, other, anything=False):
@@ -510,10 +525,9 @@ def check_inplace(tensor):
         if tensor._extra is not None and "multiview" in tensor._extra:
             place, name = tensor._extra["multiview"]
             raise RuntimeError(f"Output {place} of {camel(name)} is a view and is being modified inplace. This view is "
-                               "the "
-                               "output of a function that returns multiple views. Such functions do not allow the "
-                               "output views to "
-                               "be modified inplace. You should replace the inplace operation by an out-of-place one.")
+                               "the output of a function that returns multiple views. Such functions do not allow "
+                               "the output views to be modified inplace. You should replace the inplace operation by "
+                               "an out-of-place one.")
         if tensor._extra is not None and "of_function" in tensor._extra:
             place, name = tensor._extra["of_function"]
             raise RuntimeError(
@@ -532,8 +546,7 @@ def check_inplace(tensor):
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     if geometry.overlaps(tensor._size, tensor._stride):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
-                           "memory "
-                           "location. Please clone() the tensor before performing the operation.")
+                           "memory location. Please clone() the tensor before performing the operation.")
 
 
 def write_inplace(tensor, value, dtype=None, grad_name=None, overload=None, bound=()):

@@ -80,6 +80,12 @@ class dtype(_Singleton):
     __module__ = "torch"
     __new__, __init_subclass__ = _closed("dtype")
 
+    def __getattr__(self, name):
+        if name == "numpy":  # reached only where it was never set: QUANTIZED
+            raise NotImplementedError(f"{self!r}: tensors of quantized types are not provided; keep the values in "
+                                      "floating point or in an integer type")
+        raise AttributeError(f"'torch.dtype' object has no attribute '{name}'")
+
     def to_real(self):
         """The type of the real part; real types are their own."""
         return _REAL.get(self, self)
@@ -138,6 +144,14 @@ for _number, (_name, _other, _scalar, _bytes, _cat, _signed, _np) in enumerate(_
         DTYPES[_other] = DTYPES[_name]
 
 ALL = tuple(DTYPES[row[0]] for row in _TABLE)
+
+# Types that programs name (in tables, in comparisons) and of which no tensor can be made.
+QUANTIZED = {
+    _name: _make(dtype, _name=_name, itemsize=_bytes, is_floating_point=False, is_complex=False, is_signed=_signed,
+                 category="quantized", scalar_name=_scalar, number=_number, abbr=_name)
+    for _number, (_name, _scalar, _bytes, _signed) in enumerate(
+        [("qint8", "QInt8", 1, True), ("quint8", "QUInt8", 1, False), ("qint32", "QInt32", 4, True),
+         ("quint4x2", "QUInt4x2", 1, False), ("quint2x4", "QUInt2x4", 1, False)], len(_TABLE))}
 
 uint8, int8, int16, int32, int64 = (DTYPES[n] for n in ("uint8", "int8", "int16", "int32", "int64"))
 uint16, uint32, uint64 = (DTYPES[n] for n in ("uint16", "uint32", "uint64"))

@@ -2,6 +2,7 @@
 
 import enum as _enum
 
+from msadapter_hook.ops import overrides as _overrides
 from msadapter_hook.ops.overrides import DisableTorchFunctionSubclass  # noqa: F401
 from msadapter_hook.tensor.core import DISABLED as _disabled_torch_function_impl  # noqa: F401
 from msadapter_hook.tensor import Size, Tensor, device, dtypes  # noqa: F401
@@ -97,3 +98,22 @@ _jit_set_profiling_mode = _jit_set_profiling_executor
 
 def _jit_clear_class_registry():
     """There are no compiled classes to forget."""
+
+
+class _TorchFunctionState(_enum.Enum):
+    """Who is asked by `__torch_function__`. Source: PyTorch, torch._C._TorchFunctionState."""
+
+    ENABLED, SUBCLASSES_DISABLED, ALL_DISABLED = 0, 1, 2
+
+
+def _get_torch_function_state():
+    return _TorchFunctionState.SUBCLASSES_DISABLED if _overrides.state.disabled else _TorchFunctionState.ENABLED
+
+
+def _is_torch_function_enabled():
+    return not _overrides.state.disabled
+
+
+def _len_torch_function_stack():
+    """How many function modes are entered in this thread."""
+    return len(_overrides.state.modes)

@@ -34,6 +34,7 @@ from msadapter_hook.version import TORCH_VERSION as __version__  # noqa: F401
 # ------------------------------------------------------------------------------------------------ constants and operators
 pi, e, inf, nan, newaxis = _math.pi, _math.e, _math.inf, _math.nan, None
 globals().update(_dtypes.DTYPES)
+globals().update(_dtypes.QUANTIZED)
 globals().update({_name: getattr(_dtypes, _name) for _name in (
     "strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged", "contiguous_format",
     "channels_last", "channels_last_3d", "preserve_format") if hasattr(_dtypes, _name)})
@@ -90,5 +91,5 @@ def is_inference(input):
     """Whether a tensor was made in inference mode. Source: PyTorch, torch.is_inference."""
     return input.is_inference()
 
-from . import ao, export, library, onnx, quantization  # noqa: E402,F401
+from . import ao, cpu, export, library, onnx, overrides, quantization  # noqa: E402,F401
 from ._ops import classes, ops  # noqa: E402,F401

@@ -1,4 +1,5 @@
 # torch.utils: hooks, trees, data loading, checkpointing and a few small helpers.
+from . import _mode_utils as _mode_utils
 from . import _pytree as _pytree
 from . import checkpoint as checkpoint
 from . import data as data
