@@ -93,20 +93,34 @@ def topk(self, k, dim=-1, largest=True, sorted=True):
     if self.dtype.kind == "b":
         raise RuntimeError("topk does not support bool dtypes on CPU")
     array = at_least_1d(self).numpy
-    positions = order(array, axis, largest)
-    index = np.take(positions, np.arange(k), axis)
-    index = (
-        _resolved(
-            array,
-            axis,
-            index,
-            np.take(positions, np.arange(min(k + 1, array.shape[axis])), axis),
-            lambda row: selection.top(row, k, largest, sorted),
-        )
-        if k
-        else index
-    )
+    index = _partitioned(array, k, axis, largest) if k * 8 < array.shape[axis] > 256 else None
+    if index is None:
+        positions = order(array, axis, largest)
+        index = np.take(positions, np.arange(k), axis)
+        witnesses = np.take(positions, np.arange(min(k + 1, array.shape[axis])), axis)
+        if k:
+            index = _resolved(array, axis, index, witnesses, lambda row: selection.top(row, k, largest, sorted))
     return pick(self, index, axis, True) if self.ndim else _zero_dim(self, k)
+
+
+def _partitioned(array, k, axis, largest):
+    """The top k of long rows without sorting them whole; None where equal elements or NaN make a difference."""
+    array = _comparable(array)
+    n = array.shape[axis]
+    if not k or not array.size or array.dtype.kind == "f" and np.isnan(array.max()):
+        return None
+    chosen = np.argpartition(array, n - k, axis) if largest else np.argpartition(array, k - 1, axis)
+    chosen = np.take(chosen, np.arange(n - k, n) if largest else np.arange(k), axis)
+    values = np.take_along_axis(array, chosen, axis)
+    inner = np.argsort(values, axis)
+    inner = np.flip(inner, axis) if largest else inner
+    values = np.take_along_axis(values, inner, axis)
+    last = np.take(values, [k - 1], axis)
+    if (np.take(values, np.arange(1, k), axis) == np.take(values, np.arange(k - 1), axis)).any():
+        return None
+    if ((array == last).sum(axis) > 1).any():
+        return None
+    return np.take_along_axis(chosen, inner, axis)
 
 
 def _zero_dim(self, k):
@@ -163,6 +177,9 @@ def _median_all(a, *, skip_nan):
         if a.dtype.kind == "f":
             return np.full((), np.nan, a.dtype)
         return np.asarray(np.iinfo(a.dtype).min if a.dtype.kind in "iu" else float("nan")).astype(a.dtype)
+    if a.dtype.kind in "fiu" and not (a.dtype.kind == "f" and np.isnan(flat.max())):
+        k = (flat.size - 1) // 2
+        return np.partition(flat, k)[k]
     return flat[_median_index(flat, 0, skip_nan)[0]]
 
 
@@ -311,10 +328,13 @@ def _refuse_complex(value):
         raise not_implemented("unique", value)
 
 
-def _distinct(value):
-    """Sorted distinct elements, the place of each element among them, and how often they occur."""
+def _distinct(value, places):
+    """Sorted distinct elements, the place of each element among them, and how often they occur; the latter two only when
+    `places`."""
     array = value.numpy
     flat = _comparable(array).reshape(-1)
+    if not places:
+        return np.unique(flat, equal_nan=False).astype(array.dtype), np.zeros(0), np.zeros(0)
     found, inverse, counts = np.unique(flat, return_inverse=True, return_counts=True, equal_nan=False)
     return found.astype(array.dtype), inverse.reshape(array.shape), counts
 
@@ -355,18 +375,18 @@ def _three(found, inverse, counts):
 
 
 @operator(
-    "_distinct(Tensor self, int? dim, bool consecutive) -> (Tensor, Tensor, Tensor)",
+    "_distinct(Tensor self, int? dim, bool consecutive, bool places=True) -> (Tensor, Tensor, Tensor)",
     forms="function",
     namespace="_sorting",
     grad_name="Unique2Backward0",
 )
-def distinct(self, dim, consecutive):
+def distinct(self, dim, consecutive, places=True):
     _refuse_complex(self)
     if dim is None:
         if consecutive:
             found, inverse, counts = _consecutive(self.numpy.reshape(-1), 0)
             return _three(found, inverse.reshape(self.shape), counts)
-        return _three(*_distinct(self))
+        return _three(*_distinct(self, places))
     axis = wrap_dim(dim, self.ndim)
     if not self.size and self.ndim and self.shape[axis]:
         raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
@@ -384,7 +404,8 @@ def _chosen(triple, inverse, counts):
 )
 def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """Distinct elements (or slices) in order; also their places and counts where asked. Source: PyTorch, torch.unique."""
-    return _chosen(call("_sorting._distinct", self, dim, False), return_inverse, return_counts)
+    places = return_inverse or return_counts
+    return _chosen(call("_sorting._distinct", self, dim, False, places), return_inverse, return_counts)
 
 
 @composite(
