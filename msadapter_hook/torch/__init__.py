@@ -76,6 +76,7 @@ from . import backends, cuda, linalg, fft, signal, special  # noqa: E402,F401
 from . import nn  # noqa: E402,F401
 from . import masked  # noqa: E402,F401
 from . import optim, utils  # noqa: E402,F401
+from . import distributions  # noqa: E402,F401
 from . import storage  # noqa: E402,F401
 from .serialization import load, save  # noqa: E402,F401
 from .storage import *  # noqa: E402,F403
@@ -91,5 +92,5 @@ def is_inference(input):
     """Whether a tensor was made in inference mode. Source: PyTorch, torch.is_inference."""
     return input.is_inference()
 
-from . import ao, cpu, export, library, onnx, overrides, quantization  # noqa: E402,F401
+from . import ao, cpu, export, fx, library, onnx, overrides, quantization  # noqa: E402,F401
 from ._ops import classes, ops  # noqa: E402,F401
