@@ -1,5 +1,7 @@
 """Convolutions over one, two and three axes, and the transposed ones."""
 
+import warnings
+
 from msadapter_hook import prims
 
 from ._contract import permuted, shaped
@@ -168,6 +170,9 @@ def _padding_by_name(x, weight, name, stride, dilation):
     total = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:])]
     extra = tuple([t % 2 for t in total])
     if any(extra):
+        warnings.warn("padding='same' with an even kernel and an odd dilation needs a copy of the input with one more "
+                      "row or column.",
+                      stacklevel=8)
         x = prims.pad(x, before=(0,) * x.ndim, after=(0, 0) + extra, value=0)
     return x, tuple([t // 2 for t in total])
 

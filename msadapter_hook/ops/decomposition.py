@@ -1,5 +1,7 @@
 """torch.linalg: factorizations (QR, SVD, eigenvalues, LU, LDL), least squares, and the older names at the root."""
 
+import warnings
+
 import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
@@ -322,7 +324,8 @@ def _ldl_host(a, *, hermitian):
     if a.size:
         run, = lapack.get_lapack_funcs(("hetrf" if hermitian and a.dtype.kind == "c" else "sytrf",), (a,))
         for at in each(a):
-            out[at], pivots[at], info[at] = run(a[at], lower=True)
+            packed, pivots[at], info[at] = run(a[at], lower=True)
+            out[at] = np.tril(packed)
     return [out, pivots, info]
 
 
@@ -508,6 +511,8 @@ def cholesky_inverse(self, upper=False):
           "(Tensor solution, Tensor cloned_coefficient)", forms=BOTH, saves="A")
 def triangular_solve(self, A, upper=True, transpose=False, unitriangular=False):
     """X with A X = self for a triangular A, and a copy of A. Source: PyTorch, torch.triangular_solve."""
+    warnings.warn("torch.triangular_solve is deprecated; torch.linalg.solve_triangular(A, B, upper=…) gives the solution.",
+                  stacklevel=6)
     checks.is_square(A, "triangular_solve")
     checks.is_matrix(self, "triangular_solve", "B")
     checks.fits(A, self, True, "triangular_solve")

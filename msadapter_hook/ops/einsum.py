@@ -1,6 +1,7 @@
 """einsum, tensordot and chain_matmul: products over named or numbered axes."""
 
 import math
+import warnings
 
 import numpy as np
 
@@ -249,6 +250,7 @@ def chain_matmul(*matrices, out=None):
     for t in matrices:
         if t.dim() != 2:
             raise RuntimeError(f"Tensor dimension is {t.dim()}, expected 2 instead")
+    warnings.warn("torch.chain_matmul is deprecated; torch.linalg.multi_dot does the same for a list of matrices.", stacklevel=2)
     if len(matrices) == 1:
         return matrices[0]
     return call("linalg.multi_dot", list(matrices), out=out)

@@ -1,6 +1,7 @@
 """torch.fft: discrete Fourier transforms by pocketfft, and the short-time transform."""
 
 import math
+import warnings
 
 import numpy as np
 import scipy.fft
@@ -340,6 +341,13 @@ def stft(self, n_fft, hop_length=None, win_length=None, window=None, center=True
     """
     hop_length = n_fft // 4 if hop_length is None else hop_length
     win_length = n_fft if win_length is None else win_length
+    if window is None:
+        warnings.warn("stft without a window takes a rectangular one, which leaks between frequencies; "
+                      "torch.hann_window is a usual "
+                      "choice.", stacklevel=6)
+    if return_complex is False:
+        warnings.warn("stft with return_complex=False is deprecated; view_as_real gives the same from a complex "
+                      "result.", stacklevel=6)
     if return_complex is None:
         if not (self.is_complex() or window is not None and window.is_complex()):
             raise RuntimeError("stft requires the return_complex parameter be given for real inputs, and will further "
@@ -378,6 +386,8 @@ def istft(self, n_fft, hop_length=None, win_length=None, window=None, center=Tru
         raise RuntimeError(f"{text}: input tensor cannot be empty.")
     if self.ndim not in (2, 3):
         raise RuntimeError(f"{text}: expected a tensor with 2 or 3 dimensions, but got {self.ndim}")
+    if window is None:
+        warnings.warn("istft without a window takes a rectangular one; give the window that stft was given.", stacklevel=6)
     single = self.ndim == 2
     x = shaped(self, (1,) + self.shape) if single else self
     bins, frames = x.shape[1:]

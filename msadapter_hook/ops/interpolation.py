@@ -303,12 +303,12 @@ def _integers(a):
           saves="input grid", grad_name="GridSampler2DBackward0")
 def _grid_sample(input, grid, mode, padding_mode, align_corners):
     n = input.ndim - 2
+    if input.shape[0] != grid.shape[0]:
+        raise RuntimeError("grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
+                           f"{list(input.shape)} and grid with sizes {list(grid.shape)}")
     if grid.ndim != input.ndim:
         raise RuntimeError("grid_sampler(): expected grid and input to have same number of dimensions, but got input "
                            "with sizes "
-                           f"{list(input.shape)} and grid with sizes {list(grid.shape)}")
-    if input.shape[0] != grid.shape[0]:
-        raise RuntimeError("grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
                            f"{list(input.shape)} and grid with sizes {list(grid.shape)}")
     if grid.shape[-1] != n:
         raise RuntimeError(f"grid_sampler(): expected grid to have size {n} in last dimension, but got grid with sizes "

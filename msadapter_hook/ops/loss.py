@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 from msadapter_hook import prims
-from msadapter_hook.tape import Value, constant, value_of
+from msadapter_hook.tape import Value, constant, grad_enabled, value_of
 from msadapter_hook.tensor import Size
 from msadapter_hook.tensor.geometry import broadcast_shapes
 
@@ -28,6 +28,14 @@ def chosen(reduction, size_average=None, reduce=None):
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
+
+
+def not_variable(name, **arguments):
+    """RuntimeError where an argument without a gradient of its own requires one."""
+    for label, v in arguments.items():
+        if v is not None and v.requires_grad and grad_enabled():
+            raise RuntimeError(f"The function '{name}' is not differentiable with respect to argument '{label}'. This input cannot "
+                               "have requires_grad True.")
 
 
 def reduced(v, reduction):
@@ -150,6 +158,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
         if input.ndim == 4:
             raise RuntimeError(f"size mismatch (got input: {list(input.shape)} , target: {list(target.shape)}")
         raise RuntimeError(f"Expected target size {list(input.shape[:1] + input.shape[2:])}, got {list(target.shape)}")
+    not_variable("nll_loss", weight=weight)
     return nll_values(input, target, weight, ignore_index, reduction)
 
 
@@ -253,6 +262,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
                          "deprecated. Please ensure they have the same size.")
     if input.dtype != target.dtype:
         raise RuntimeError(f"Found dtype {dtype_of(target).scalar_name} but expected {dtype_of(input).scalar_name}")
+    not_variable("binary_cross_entropy", weight=weight)
     x = input.numpy
     if x.size and not bool(((x >= 0) & (x <= 1) | (x != x)).all()):
         raise RuntimeError("all elements of input should be between 0 and 1")
@@ -275,6 +285,7 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
     reduction = chosen(reduction, size_average, reduce)
     if input.shape != target.shape:
         raise ValueError(f"Target size ({Size(target.shape)}) must be the same as input size ({Size(input.shape)})")
+    not_variable("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     x, t = promote(input, target)
     if pos_weight is None:
         made = prims.sigmoid_cross_entropy(x, t)

@@ -8,7 +8,7 @@ from msadapter_hook.tensor import Size, Tensor
 from msadapter_hook.tensor.geometry import broadcast_shapes
 
 from ._contract import expanded, shaped
-from .loss import LEGACY, LOSS, check_floating, chosen, reduced, together, warn_sizes
+from .loss import LEGACY, LOSS, check_floating, chosen, not_variable, reduced, together, warn_sizes
 from .promotion import dtype_of, floating, is_integral, promote
 from .registry import call, composite, operator, plain
 
@@ -110,6 +110,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """log(1 + exp(-target * input)). Source: PyTorch, torch.nn.functional.soft_margin_loss."""
     reduction = chosen(reduction, size_average, reduce)
+    not_variable("soft_margin_loss", target=target)
     a, b = together(input, target)
     return reduced(prims.log1p(prims.exp(prims.neg(b * a))), reduction)
 

@@ -1,6 +1,7 @@
 """Products of vectors and matrices, of every rank: matmul and its kin, addmm and its kin, linear and bilinear maps."""
 
 import math
+import warnings
 
 import numpy as np
 
@@ -468,6 +469,8 @@ def cross(self, other, dim=None):
         for i, n in enumerate(self.shape):
             if n == 3:
                 dim = i
+                warnings.warn("torch.cross without dim takes the first dimension of size 3; give dim, or use torch.linalg.cross, "
+                              "which takes the last.", stacklevel=6)
                 break
         else:
             raise RuntimeError("no dimension of size 3 in input")

@@ -326,7 +326,7 @@ def _qr_vjp(grads, outs, needs, a, *, mode):
     q, r = outs
     m, n = a.shape[-2:]
     if mode == "complete" and m > n:
-        raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols")
+        raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
     gq = zeros_like(q) if gq is None else gq
     gr = zeros_like(r) if gr is None else gr
     tail = None

@@ -1,7 +1,9 @@
 """Expressions over a few fixed tensors, and how they are observed: the same code records goldens under real PyTorch and checks
 them here. `cases/*.txt` hold one expression a line; `#` starts a heading."""
 
+import itertools
 import json
+import math
 import warnings
 from pathlib import Path
 
@@ -38,10 +40,29 @@ def tensors(torch):
         "c": torch.tensor([True, True, False, False, False]),
         "z": leaf([1 + 2j, -0.5 + 0.3j, 2j, -1 - 1j], torch.complex64),
         "w": leaf([0.5 - 1j, 1 + 1j, -2 + 0j, 0.3j], torch.complex64),
+        "img": leaf(_wave(1, 2, 5, 6)),
+        "seq": leaf(_wave(2, 4, 7)),
+        "vol": leaf(_wave(1, 2, 3, 4, 3)),
+        "ker": leaf(_wave(4, 2, 3, 3)),
+        "sq": leaf(_wave(3, 3), torch.float64),
+        "tall": leaf(_wave(4, 3), torch.float64),
+        "pile": leaf(_wave(2, 3, 3), torch.float64),
+        "zz": leaf([[1 + 2j, -0.5j, 0.3], [0.7, 2 - 1j, 1j], [0.2, -1 + 1j, 3]], torch.complex128),
+        "gradients": lambda y, *leaves: torch.autograd.grad(y.sin().sum(), leaves, create_graph=True),
     }
 
 
 nan_, inf_ = float("nan"), float("inf")
+
+
+def _wave(*shape):
+    """Nested lists of this shape: numbers between -2 and 2 without a pattern, and without ties."""
+    count = itertools.count(1)
+
+    def fill(sizes):
+        return [fill(sizes[1:]) for _ in range(sizes[0])] if sizes else round(2 * math.sin(2.3 * next(count) ** 1.1), 4)
+
+    return fill(shape)
 
 
 def _numbers(torch, t):
@@ -62,7 +83,9 @@ def _seen(torch, found):
     return {"python": repr(found)}
 
 
-_FIELDS = ("values", "indices", "min", "max", "hist", "bin_edges", "mantissa", "exponent")
+_FIELDS = tuple(
+    "values indices min max hist bin_edges mantissa exponent sign logabsdet inverse info P L U LU LD pivots Q R S V Vh eigenvalues "
+    "eigenvectors solution residuals rank singular_values cloned_coefficient".split())
 
 
 def _tensors_of(torch, found):
