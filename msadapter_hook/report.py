@@ -4,6 +4,7 @@ The operators call this module only while `enabled` is true; it imports next to 
 """
 
 import threading
+import time
 
 #: Operators look at this before they take the time; `enable()` switches it on.
 enabled = False
@@ -45,6 +46,26 @@ def count(name, path, seconds):
         entry = _calls.setdefault((name, path), [0, 0.0])
         entry[0] += 1
         entry[1] += seconds
+
+
+_work = [0, 0]  # calls of primitives: by MindSpore's kernel, by NumPy's
+
+
+def primitive(on_mindspore):
+    """A primitive was called (or noted for later)."""
+    _work[0 if on_mindspore else 1] += 1
+
+
+def measure(name, run, *args, **kwargs):
+    """`run(*args, **kwargs)`, counted under `name` with its time (what it calls included) and the path that it took."""
+    before = tuple(_work)
+    start = time.perf_counter()
+    result = run(*args, **kwargs)
+    seconds = time.perf_counter() - start
+    native, host = _work[0] - before[0], _work[1] - before[1]
+    path = "host" if host and not native else "primitive" if native == 1 and not host else "composition"
+    count(name, path, seconds)
+    return result
 
 
 def note(event):

@@ -3,6 +3,7 @@
 import weakref
 from collections import OrderedDict
 
+from msadapter_hook import report
 from msadapter_hook.tape import enable_grad
 from msadapter_hook.tensor import RemovableHandle, Tensor
 
@@ -13,6 +14,9 @@ from .graph import public_node
 
 def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
     """Sum the gradients of this tensor with respect to the leaves into their `.grad`. Source: PyTorch, Tensor.backward."""
+    if report.enabled:
+        report.measure("torch.Tensor.backward", api.backward, self, gradient, retain_graph, create_graph, inputs=inputs)
+        return
     api.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 

@@ -5,7 +5,6 @@ Tensors and gives a view. The forms a schema gets are named in `forms`: function
 """
 
 import functools
-import time
 import warnings
 
 from msadapter_hook import foreign, report
@@ -184,9 +183,13 @@ class Operator:
         raise self._error(args, kwargs)
 
     def _foreign(self, args, kwargs):
-        """Arguments that are no tensors but take part by `__torch_function__`."""
-        return [a for a in (*args, *kwargs.values()) if hasattr(type(a), "__torch_function__")
-                and not isinstance(a, Tensor)]
+        """Arguments that are no tensors but take part by `__torch_function__`, also those in lists and tuples."""
+        found = []
+        for a in (*args, *kwargs.values()):
+            for one in a if type(a) in (list, tuple) else (a,):
+                if hasattr(type(one), "__torch_function__") and not isinstance(one, Tensor):
+                    found.append(one)
+        return found
 
     def _error(self, args, kwargs):
         first = None
@@ -237,16 +240,11 @@ class Operator:
             if found is not None:
                 bound = found
         if report.enabled:
-            start = time.perf_counter()
-            result = overload.run(bound)
-            report.count("torch." + self.name,
-                         PATH.get(self.name, "composition" if overload.kind == "composite" else "primitive"),
-                         time.perf_counter() - start)
-            return result
+            return report.measure("torch." + self.name, overload.run, bound)
         return overload.run(bound)
 
 
-PATH = {}  # names whose kernel is a host kernel, for the report
+PATH = {}  # names whose kernel is a host kernel
 interceptors = []  # f(operator, overload, bound) -> new bound or None: autocast and the like
 
 

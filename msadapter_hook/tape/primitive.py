@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from msadapter_hook import backend
+from msadapter_hook import backend, report
 
 from .recording import state
 from .value import Node, Value
@@ -65,6 +65,8 @@ class Primitive:
             and inputs[0].dtype in self.dtypes
             and (self.guard is None or self.guard(*inputs, **attributes))
         )
+        if report.enabled:
+            report.primitive(on_mindspore)
         key = None
         if self.static and (pending or requires and on_mindspore) and late.state.enabled and not state.levels and not state.anomaly:
             key = (self, on_mindspore, tuple(attributes.items()), tuple([(v.shape, v.dtype) for v in inputs]))

@@ -7,6 +7,8 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Iterable
 from itertools import chain
 
+from msadapter_hook import report as _report
+
 from .. import Tensor, float32, float64, get_default_dtype, no_grad, set_grad_enabled, tensor, typename, zeros
 from ..utils.hooks import RemovableHandle
 
@@ -179,7 +181,10 @@ class Optimizer:
                         raise RuntimeError(
                             f"{func} must return None or a tuple of (new_args, new_kwargs), but got {result}."
                         )
-            out = func(*args, **kwargs)
+            if _report.enabled:
+                out = _report.measure(f"torch.optim.{type(self).__name__}.step", func, *args, **kwargs)
+            else:
+                out = func(*args, **kwargs)
             self._optimizer_step_code()
             if _global_optimizer_post_hooks or self._optimizer_step_post_hooks:
                 for hook in chain(self._optimizer_step_post_hooks.values(), _global_optimizer_post_hooks.values()):

@@ -80,3 +80,10 @@ def _parse_to(*args, **kwargs):
     if values["device"] is not None:
         values["device"] = _device(values["device"])
     return tuple(values[name] for name in ("device", "dtype", "non_blocking", "memory_format"))
+
+
+def _reported_name(module):
+    # What the report calls a module: the public name of PyTorch's own classes, the class's full name of others.
+    kind = type(module)
+    ours = kind.__module__.startswith("torch.nn.modules")
+    return f"torch.nn.{kind.__name__}" if ours else f"{kind.__module__}.{kind.__qualname__}"

@@ -3,6 +3,8 @@
 import warnings
 from collections import OrderedDict
 
+from msadapter_hook import report as _report
+
 from ... import Tensor, empty_like, no_grad
 from ..parameter import Buffer, Parameter
 from . import _calls, _state
@@ -26,7 +28,7 @@ from ._global_hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from ._helpers import _add_hook, _addindent, _adopted, _parse_to, _remove_from, _set_other, _typename
+from ._helpers import _add_hook, _addindent, _adopted, _parse_to, _remove_from, _reported_name, _set_other, _typename
 from ._state import _IncompatibleKeys, _WrappedHook
 
 __all__ = [
@@ -44,14 +46,8 @@ __all__ = [
 # Names that libraries look for in this module.
 _EXTRA_STATE_KEY_SUFFIX = _state.EXTRA_STATE
 _KEPT_FOR_LIBRARIES = (
-    _IncompatibleKeys,
-    _WrappedHook,
-    _global_backward_hooks,
-    _global_backward_pre_hooks,
-    _global_forward_hooks,
-    _global_forward_hooks_always_called,
-    _global_forward_hooks_with_kwargs,
-    _global_forward_pre_hooks,
+    _IncompatibleKeys, _WrappedHook, _global_backward_hooks, _global_backward_pre_hooks, _global_forward_hooks,
+    _global_forward_hooks_always_called, _global_forward_hooks_with_kwargs, _global_forward_pre_hooks,
 )
 
 # Every table a module holds, with what an absent one (in an old pickle) stands for.
@@ -406,9 +402,10 @@ class Module:
         return self.forward(*input, **kwargs)
 
     def _wrapped_call_impl(self, *args, **kwargs):
-        if self._compiled_call_impl is not None:
-            return self._compiled_call_impl(*args, **kwargs)
-        return self._call_impl(*args, **kwargs)
+        call = self._compiled_call_impl or self._call_impl
+        if _report.enabled:
+            return _report.measure(_reported_name(self), call, *args, **kwargs)
+        return call(*args, **kwargs)
 
     def _call_impl(self, *args, **kwargs):
         own = self.__dict__
