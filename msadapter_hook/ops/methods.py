@@ -3,7 +3,6 @@
 import numpy as np
 
 from msadapter_hook import prims
-from msadapter_hook.tape import no_grad
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor, cast_value, detached, dtypes, geometry
 from msadapter_hook.tensor import view as moves
@@ -12,8 +11,8 @@ from msadapter_hook.tensor.device import device as Device
 from . import arguments
 from .creation import from_data, like_geometry
 from .indexing import getitem, setitem
-from .views import flat_moves, whole_history
 from .registry import METHODS, OPERATORS, check_inplace, composite, plain, refuse_overlap
+from .views import flat_moves, whole_history
 
 
 # ------------------------------------------------------------------------------------------------ out to Python
@@ -234,7 +233,7 @@ def copy_(self, src, non_blocking=False):
     value = cast_value(src.value, self._dtype)
     if value.shape != self._size:
         value = _fit(value, self._size)
-    elif not value.requires_grad and value is src.value:
+    elif not value.requires_grad and src._dtype is self._dtype:  # the value may be memory that is visible from outside
         from .creation import copy as copy_value
 
         value = copy_value(value)
