@@ -103,23 +103,21 @@ class ServedCell(nn.Cell):
 
     def __init__(self, module):
         super().__init__(auto_prefix=False)
-        self.__dict__["module"] = module
         self.__dict__["_adapter_mixed"] = True
-        self.__dict__["_names"] = {}
         for name, p in module.named_parameters():
             self._adopt(name, p)
         for name, b in module.named_buffers():
             if b.dtype.numpy.kind in "fiub" and b.dim() and b.is_contiguous():
                 self._adopt(name, b)
+        self.__dict__["module"] = module  # only now: until here, a name that the module has is still free
         self.set_train(module.training)
 
     def _adopt(self, name, tensor):
         native = parameters.native_parameter(tensor, name)
         if native.name != name:
             native.name = name
-        key = name.replace(".", "__")  # a key of a Cell may not have dots; the Parameter's name has them
-        self.insert_param_to_cell(key, native, check_name_contain_dot=False)
-        self._names[name] = key
+        # the key has the dots too: a Cell that holds this one names its parameters by prefix and key
+        self.insert_param_to_cell(name, native, check_name_contain_dot=False)
 
     def set_train(self, mode=True):
         """Training or evaluation, of the module too."""
@@ -145,6 +143,7 @@ class ServedCell(nn.Cell):
 
     def construct(self, *args, **kwargs):
         """The module's forward, on either side's tensors."""
+        pairs = self.pairs()
         if crossing.leaves((args, kwargs), Tensor):
             return self.module(*args, **kwargs)
         if type(self.module).__module__.endswith("nn.modules.loss"):
@@ -153,9 +152,8 @@ class ServedCell(nn.Cell):
             with no_grad():
                 result = self.module(*crossing.cast_to_adapter_tensor(args), **crossing.cast_to_adapter_tensor(kwargs))
             return crossing.cast_to_ms_tensor(result)
-        if crossing.state.watchers and crossing.state.weights:
+        if crossing.state.weights:  # our gradient is under way: both histories join there
             return self.module(*crossing.cast_to_adapter_tensor(args), **crossing.cast_to_adapter_tensor(kwargs))
-        pairs = self.pairs()
         plan = _Plan(self.module, args, kwargs, [ours for _, ours in pairs])
         found = _Served.apply(plan, *crossing.leaves((args, kwargs), NativeTensor), *[native for native, _ in pairs])
         found = iter(found if isinstance(found, tuple) else (found,))
@@ -186,7 +184,7 @@ class _Served(_Function):
     def forward(ctx, plan, *arrays):
         count = len(arrays) - len(plan.weights)
         inputs = []
-        with crossing.native_recording(False), enable_grad():
+        with crossing.inside_native_gradient(), enable_grad():
             for array in arrays[:count]:
                 t = crossing.made(array)
                 inputs.append(t.requires_grad_(True) if t.dtype.is_floating_point else t)

@@ -23,6 +23,7 @@ class Crossed(Exception):
 
 class _State(threading.local):
     watchers = 0  # native gradients under way that can be run again on our tape
+    graphs = 0  # graphs of MindSpore's own under way in which our tape records
     weights = ()  # MindSpore Parameters that the gradient under way on our tape asks for
 
 
@@ -53,6 +54,33 @@ def native_recording(on):
         yield
     finally:
         _pynative_executor.set_grad_flag(before)
+
+
+@contextlib.contextmanager
+def inside_native_gradient():
+    """Our tape inside a gradient of MindSpore's own: its recording pauses, and its graphs are left alone."""
+    state.graphs += 1
+    try:
+        with native_recording(False):
+            yield
+    finally:
+        state.graphs -= 1
+
+
+def in_native_graph(cell, function, args, kwargs):
+    """`function(*args, **kwargs)`, the call of a Cell, inside a graph of MindSpore's own, which a Cell with `bprop` needs."""
+    outermost = not state.graphs
+    state.graphs += 1
+    _pynative_executor.new_graph(cell, *args, **kwargs)
+    try:
+        output = function(*args, **kwargs)
+        _pynative_executor.end_graph(cell, output, *args, **kwargs)
+    finally:
+        state.graphs -= 1
+        if outermost:
+            _pynative_executor.clear_res()  # it would keep every graph for a gradient that nobody asks for this way
+            _pynative_executor.set_grad_flag(True)
+    return output
 
 
 @contextlib.contextmanager

@@ -58,7 +58,8 @@ class _Named:
 
     def __init__(self, cell, run):
         self.__name__, self.__module__ = type(cell).__name__, type(cell).__module__
-        self._run = run
+        self.cell, self._run = cell, run
+        self.has_bprop = any(hasattr(type(inner), "bprop") for _, inner in cell.cells_and_names())
 
     def __call__(self, *args, **kwargs):
         return self._run(*args, **kwargs)
@@ -122,7 +123,10 @@ class _Plan:
         given = iter(inputs)
         args, kwargs = crossing.tree_map(lambda _: next(given), (self.args, self.kwargs), Tensor)
         with crossing.pynative(), crossing.native_recording(recording):
-            output = self.function(*args, **kwargs)
+            if recording and isinstance(self.function, _Named) and self.function.has_bprop:
+                output = crossing.in_native_graph(self.function.cell, self.function, args, kwargs)
+            else:
+                output = self.function(*args, **kwargs)
         found = []
 
         def place(t):
