@@ -23,8 +23,11 @@ def type_name(value) -> str:
         kind = type(value).__name__
         if value:
             inner = {type_name(v) for v in value}
-            return f"{kind} of ({', '.join(type_name(v) for v in value)})" if len(inner) > 1 else (
-                f"{kind} of [{', '.join(type_name(v) for v in value)}]" if len(value) <= 4 else f"{kind} of {len(value)} items")
+            if len(inner) > 1:
+                return f"{kind} of ({', '.join(type_name(v) for v in value)})"
+            if len(value) > 4:
+                return f"{kind} of {len(value)} items"
+            return f"{kind} of [{', '.join(type_name(v) for v in value)}]"
         return kind
     return type(value).__name__
 
@@ -151,7 +154,7 @@ def scalar_type(x):
     if isinstance(x, dtypes.dtype):
         return x
     if x in _PYTHON_DTYPES:
-        return dtypes.get_default_dtype() if x is float else _PYTHON_DTYPES[x]
+        return _PYTHON_DTYPES[x]
     raise TypeError
 
 
@@ -186,13 +189,16 @@ def anything(x):
 
 
 _KINDS = {
-    "Tensor": tensor, "Tensor[]": tensors, "Scalar": scalar, "int": integer, "bool": boolean, "float": real, "str": text,
-    "ScalarType": scalar_type, "Device": device, "Layout": layout, "MemoryFormat": memory_format, "Generator": generator,
+    "Tensor": tensor, "Tensor[]": tensors, "Scalar": scalar, "int": integer, "bool": boolean, "float": real,
+    "str": text,
+    "ScalarType": scalar_type, "Device": device, "Layout": layout, "MemoryFormat": memory_format,
+    "Generator": generator,
     "any": anything, "Operand": tensor_or_scalar, "OptionalTensor[]": optional_tensors,
 }
 
 # How PyTorch calls each kind in its errors
-NAMES = {"Operand": "Tensor", "Scalar": "Number", "int": "int", "ScalarType": "torch.dtype", "Tensor[]": "tuple of Tensors",
+NAMES = {"Operand": "Tensor", "Scalar": "Number", "int": "int", "ScalarType": "torch.dtype",
+         "Tensor[]": "tuple of Tensors",
          "MemoryFormat": "torch.memory_format", "Device": "torch.device", "Layout": "torch.layout"}
 
 

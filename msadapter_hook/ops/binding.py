@@ -13,7 +13,7 @@ RETURN_TYPES = {}  # name -> named tuple
 
 def binder(schema):
     """A function with the schema's signature that gives the checked arguments as a tuple."""
-    environment = {"Mismatch": Mismatch, "Tensor": Tensor, "_default": []}
+    environment = {"single": _single, "Mismatch": Mismatch, "Tensor": Tensor, "_default": []}
     head, body, names = [], [], []
     star = False
     parameters = schema.parameters
@@ -29,7 +29,7 @@ def binder(schema):
         if i == variadic:
             head.append("*rest, " + (f"{label}=d{i}"))
             star = True
-            body.append(f"    if rest:\n        {label} = rest[0] if len(rest) == 1 and not isinstance(rest[0], int) "
+            body.append(f"    if rest:\n        {label} = rest[0] if len(rest) == 1 and not single(rest[0]) "
                         "else rest\n")
             if p.default is MISSING:
                 body.append(f"    elif {label} is d{i}: raise TypeError('missing {label}')\n")
@@ -65,6 +65,11 @@ def binder(schema):
                                                                   f"({', '.join(names)}{',' if names else ''})\n")
     exec(compile(source, f"<schema {schema.name}>", "exec"), environment)
     return environment["bind"]
+
+
+def _single(x):
+    """Whether `x`, given alone where a size may be spelled out, is one number of it."""
+    return isinstance(x, int) or isinstance(x, Tensor) and not x.dim()
 
 
 def _variadic(parameters):

@@ -13,8 +13,8 @@ from msadapter_hook.tensor.device import current_device
 from .arguments import type_name
 from .registry import composite, warn_once
 
-_OPTIONS = ("*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
-            "bool requires_grad=False")
+_OPTIONS = ("*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool "
+            "requires_grad=False")
 _LIKE = _OPTIONS.replace("bool requires_grad", "MemoryFormat? memory_format=None, bool requires_grad")
 
 
@@ -22,8 +22,7 @@ def finish(tensor, device=None, requires_grad=False, layout=None):
     """Apply the options that every factory takes."""
     if layout is not None and layout is not dtypes.strided:
         raise NotImplementedError(f"tensors with layout {layout} are made by torch.sparse_coo_tensor and its kin; ask "
-                                  "for "
-                                  "torch.strided here")
+                                  "for torch.strided here")
     device = device or current_device()
     if device.type != "cpu":
         from .devices import place
@@ -145,6 +144,13 @@ def from_data(data, dtype=None):
         raise TypeError("new(): invalid data type 'str'")
     if not _is_sequence(data):
         raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+    if isinstance(data, (list, tuple)) and len(data) and isinstance(data[0], np.ndarray):
+        if isinstance(data, list):
+            warn_once("Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting "
+                      "the list to a single numpy.ndarray with numpy.array() before converting to a tensor.")
+        first = data[0]
+        if all(isinstance(a, np.ndarray) and a.shape == first.shape and a.dtype == first.dtype for a in data):
+            return from_data(np.stack(data), dtype)
     array = _plain_array(data, dtype)
     if array is not None:
         return from_array(array, dtype or dtypes.from_numpy_dtype(array.dtype))
@@ -251,8 +257,7 @@ def _flatten(data, shape, depth, out, path):
     if isinstance(data, np.ndarray) and (data.ndim or depth == len(shape)):
         if data.shape != shape[depth:]:
             raise ValueError(f"expected sequence of length {shape[depth] if depth < len(shape) else 0} at dim {depth} "
-                             "(got "
-                             f"{data.shape[0] if data.ndim else 0})")
+                             f"(got {data.shape[0] if data.ndim else 0})")
         out.extend(data.reshape(-1))
         return
     if depth == len(shape):
@@ -373,6 +378,12 @@ def fill(self, value):
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     """A tensor from a tensor, an array, a number or nested data, sharing memory where it can. Source: PyTorch,
     torch.asarray."""
+    if copy is False and isinstance(obj, np.generic):
+        raise RuntimeError("can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray.")
+    if type(obj).__name__ == "PyCapsule":
+        from .sharing import from_dlpack
+
+        obj = from_dlpack(obj)
     if isinstance(obj, (bytes, bytearray, memoryview)):
         from .sharing import frombuffer
 

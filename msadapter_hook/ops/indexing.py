@@ -1,5 +1,7 @@
 """Indexing: `x[...]` and `x[...] = y` of every kind PyTorch takes."""
 
+import warnings
+
 import numpy as np
 
 from msadapter_hook import prims
@@ -67,8 +69,7 @@ def _count(key):
 
 def basic(self, key):
     """Apply the parts of the key that give views. Returns (view, index) where index maps dimensions of the view to
-    index
-    tensors, in order; empty for a plain view."""
+    index tensors, in order; empty for a plain view."""
     if isinstance(key, slice) and not self.ndim:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     key = _normalise(key)
@@ -76,6 +77,7 @@ def basic(self, key):
     if taken > self.ndim:
         raise IndexError(f"too many indices for tensor of dimension {self.ndim}")
     out, d, index, seen_ellipsis = self, 0, [], False
+    real = 0  # the dimension of `self` that is next
     for item in key:
         if item is None:
             out = out.unsqueeze(d)
@@ -86,25 +88,30 @@ def basic(self, key):
                 continue
             seen_ellipsis = True
             d += self.ndim - taken
+            real += self.ndim - taken
         elif isinstance(item, (bool, np.bool_)):
             out = out.unsqueeze(d)
             index.append((d, from_array(np.array([bool(item)]).nonzero()[0])))
             d += 1
         elif isinstance(item, slice):
             out = _slice(out, d, item)
-            d += 1
+            d, real = d + 1, real + 1
         elif type(item) is int:
-            out = _select(out, d, item)
+            out, real = _select(out, d, item, real), real + 1
         elif isinstance(item, Tensor):
             if item.dim() == 0 and item._dtype not in (dtypes.bool_, dtypes.uint8) and not (
                     item._dtype.is_floating_point or item._dtype.is_complex):
-                out = _select(out, d, int(item.item()))
+                out, real = _select(out, d, int(item.item()), real), real + 1
                 continue
+            before = d
             d, out = _advanced(out, d, item, index)
+            real += d - before
         elif isinstance(item, (list, tuple, range, np.ndarray)):
+            before = d
             d, out = _advanced(out, d, _as_index(item), index)
+            real += d - before
         elif hasattr(item, "__index__"):
-            out = _select(out, d, item.__index__())
+            out, real = _select(out, d, item.__index__(), real), real + 1
         elif isinstance(item, str):
             raise TypeError("new(): invalid data type 'str'")
         else:
@@ -115,14 +122,13 @@ def basic(self, key):
     return out, index
 
 
-def _select(t, d, i):
+def _select(t, d, i, real=None):
     if t.ndim == 0:
         raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ "
-                         "to convert a "
-                         "0-dim tensor to a number")
+                         "to convert a 0-dim tensor to a number")
     n = t._size[d]
     if not -n <= i < n:
-        raise IndexError(f"index {i} is out of bounds for dimension {d} with size {n}")
+        raise IndexError(f"index {i} is out of bounds for dimension {d if real is None else real} with size {n}")
     return t.select(d, i)
 
 
@@ -152,13 +158,13 @@ def _whole(x):
 def _advanced(out, d, item, index):
     """Note an index tensor for dimension `d` (several for a mask)."""
     if item._dtype is dtypes.uint8:
-        warn_once("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.")
+        warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+                      UserWarning, stacklevel=5)
     if item._dtype in (dtypes.bool_, dtypes.uint8):
         for k in range(item.dim()):
             if out._size[d + k] != item._size[k]:
                 raise IndexError(f"The shape of the mask {list(item._size)} at index {k} does not match the shape of "
-                                 "the indexed "
-                                 f"tensor {list(out._size)} at index {d + k}")
+                                 f"the indexed tensor {list(out._size)} at index {d + k}")
         if item.dim() == 0:
             out = out.unsqueeze(d)
             index.append((d, from_array(np.array([bool(item.item())]).nonzero()[0])))
@@ -193,6 +199,8 @@ def index_arrays(size, index):
         n = size[d]
         if a.size:
             low, high = a.min(), a.max()
+            if not n:
+                raise IndexError("index is out of bounds for dimension with size 0")
             if low < -n or high >= n:
                 bad = int(high if high >= n else low)
                 raise IndexError(f"index {bad} is out of bounds for dimension {d} with size {n}")
@@ -250,11 +258,6 @@ def setitem(self, key, new):
         return
     out, index = basic(self, key)
     check_inplace(out)
-    if index and isinstance(new,
-                            Tensor) and new._dtype is not self._dtype and not (new.numel() == 1 and _masks_only(key)):
-        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {self._dtype.scalar_name} "
-                           "for the "
-                           f"destination and {new._dtype.scalar_name} for the source.")
     value = cast_value(value, self._dtype)
     if not index:
         if isinstance(new, Tensor):
@@ -277,8 +280,10 @@ def setitem(self, key, new):
         fits = False
     if not fits:
         raise RuntimeError(f"shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to indexing "
-                           "result of "
-                           f"shape {list(shape)}")
+                           f"result of shape {list(shape)}")
+    if isinstance(new, Tensor) and new._dtype is not self._dtype and not (new.numel() == 1 and _masks_only(key)):
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {self._dtype.scalar_name} "
+                           f"for the destination and {new._dtype.scalar_name} for the source.")
     base = out.value
     result = prims.index_put(base, value, *arrays, axes=axes, accumulate=False)
     if result.requires_grad:
@@ -323,8 +328,7 @@ def result_shape(size, arrays, axes):
 def geometry_check(out):
     if geometry.overlaps(out._size, out._stride):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
-                           "memory "
-                           "location. Please clone() the tensor before performing the operation.")
+                           "memory location. Please clone() the tensor before performing the operation.")
 
 
 def _fit(value, size):
@@ -336,14 +340,12 @@ def _fit(value, size):
         return value
     if value.ndim > len(size):
         kind = dtypes.from_numpy_dtype(value.dtype).scalar_name
-        raise RuntimeError(f"expand(torch.{kind}Tensor{{{list(value.shape)}}}, "
-                           f"size={list(size)}): the number of sizes provided ({len(size)}) must be greater or equal "
-                           "to the number "
-                           f"of dimensions in the tensor ({value.ndim})")
+        raise RuntimeError(f"expand(torch.{kind}Tensor{{{list(value.shape)}}}, size={list(size)}): the number of sizes "
+                           f"provided ({len(size)}) must be greater or equal to the number of dimensions in the "
+                           f"tensor ({value.ndim})")
     for d in range(-1, -value.ndim - 1, -1):
         if value.shape[d] != size[d] and value.shape[d] != 1:
             raise RuntimeError(f"The expanded size of the tensor ({size[d]}) must match the existing size "
-                               f"({value.shape[d]}) at "
-                               f"non-singleton dimension {len(size) + d}.  Target sizes: {list(size)}.  Tensor sizes: "
-                               f"{list(value.shape)}")
+                               f"({value.shape[d]}) at non-singleton dimension {len(size) + d}.  Target sizes: "
+                               f"{list(size)}.  Tensor sizes: {list(value.shape)}")
     return prims.broadcast_to(value, shape=tuple(size))

@@ -11,7 +11,7 @@ from msadapter_hook.tensor.geometry import wrap_dim
 
 from .arguments import type_name
 from .promotion import result_type, to
-from .registry import METHODS, call, composite, operator, plain, view
+from .registry import METHODS, call, composite, operator, plain, view, warn_once
 from .views import many, sliced
 
 
@@ -42,8 +42,7 @@ def cat(tensors, dim=0):
         for d, (n, m) in enumerate(zip(ranked.shape, v.shape)):
             if n != m and d != axis:
                 raise RuntimeError(f"Sizes of tensors must match except in dimension {axis}. Expected size {n} but got "
-                                   f"size {m} for "
-                                   f"tensor number {i} in the list.")
+                                   f"size {m} for tensor number {i} in the list.")
         kept.append(v)
     kept = kept or [tensors[0]]
     dtype = tensors[0].dtype
@@ -64,8 +63,7 @@ def stack(tensors, dim=0):
     for i, v in enumerate(tensors):
         if v.shape != first.shape:
             raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry 0 "
-                               "and "
-                               f"{list(v.shape)} at entry {i}")
+                               f"and {list(v.shape)} at entry {i}")
     if any(v.dtype != first.dtype for v in tensors):
         dtype = result_type(*tensors)
         tensors = [to(v, dtype) for v in tensors]
@@ -106,24 +104,16 @@ def column_stack(tensors):
     return hstack([t.reshape((t.numel(), 1)) if t.dim() <= 1 else t for t in tensors])
 
 
-def _whole_or_each(name, one):
-    """`torch.atleast_2d(a)` and `torch.atleast_2d(a, b)` / `torch.atleast_2d([a, b])`."""
+def _whole_or_each(one):
+    """`torch.atleast_2d(a)`, `torch.atleast_2d(a, b)` and `torch.atleast_2d([a, b])`."""
 
-    @composite(f"{name}(Tensor self) -> Tensor", forms="function")
-    def single(self):
-        return one(self)
+    def atleast(*tensors):
+        if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+            return one(tensors[0])
+        return tuple([one(t) for t in variadic(tensors)])
 
-    @composite(f"{name}.Sequence(Tensor[] tensors) -> Tensor[]", forms="function")
-    def several(tensors):
-        return tuple([one(t) for t in tensors])
-
-    @composite(f"{name}.Two(Tensor a, Tensor b, any c=None, any d=None, any e=None, any f=None) -> Tensor[]",
-               forms="function")
-    def separate(*tensors):
-        return tuple([one(t) for t in tensors if t is not None])
-
-    single.__doc__ = one.__doc__
-    return one
+    atleast.__name__, atleast.__doc__ = one.__name__, one.__doc__
+    return plain(atleast)
 
 
 def atleast_1d(t):
@@ -144,7 +134,7 @@ def atleast_3d(t):
 
 
 for _one in (atleast_1d, atleast_2d, atleast_3d):
-    _whole_or_each(_one.__name__, _one)
+    _whole_or_each(_one)
 
 
 @composite("block_diag(Tensor[] tensors) -> Tensor", forms="function")
@@ -219,6 +209,8 @@ def meshgrid(*tensors, indexing=None):
             raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {list(t.shape)}")
         if t._dtype is not tensors[0]._dtype:
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    if indexing is None:
+        warn_once("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     swap = indexing == "xy" and len(tensors) > 1
@@ -296,8 +288,7 @@ def split_sizes(self, sizes, dim):
                                f"split_sizes={list(sizes)}")
     if sum(sizes) != self._size[d]:
         raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {self._size[d]} (input tensor's "
-                           "size at dimension "
-                           f"{dim}), but got split_sizes={list(sizes)}")
+                           f"size at dimension {dim}), but got split_sizes={list(sizes)}")
     return _pieces(self, d, sizes, "split_with_sizes")
 
 
@@ -367,8 +358,7 @@ def tensor_split(self, parts, dim=0):
 def tensor_split_by_tensor(self, parts, dim=0):
     if parts.dim() > 1 or parts._dtype is not dtypes.int64:
         raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
-                           "one-dimensional int64 "
-                           f"tensor, but got a tensor with {parts.dim()} dims")
+                           f"one-dimensional int64 tensor, but got a tensor with {parts.dim()} dims")
     found = parts.tolist()
     return _tensor_split(self, found if isinstance(found, int) else tuple(found), dim, "tensor_split")
 
@@ -376,8 +366,8 @@ def tensor_split_by_tensor(self, parts, dim=0):
 def _splitter(name, least, dim_of, word):
     def body(self, parts):
         if self.dim() < least:
-            raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension, but got a "
-                               f"tensor with {self.dim()} dimensions!")
+            raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with "
+                               f"{self.dim()} dimensions!")
         dim = dim_of(self)
         if isinstance(parts, int) and (parts <= 0 or self._size[dim] % parts):
             raise RuntimeError(f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension "

@@ -15,8 +15,7 @@ def _options(dtype):
             "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16"}.get(
                 str(dtype)[6:], str(dtype)[6:])
     return (f"TensorOptions(dtype={name}, device=cpu, layout=Strided, requires_grad=false (default), "
-            "pinned_memory=false (default), "
-            "memory_format=(nullopt))")
+            "pinned_memory=false (default), memory_format=(nullopt))")
 
 
 def _from_sequence(data, dtype):
@@ -70,8 +69,7 @@ def construct(args, dtype, data=None, strict=False):
                                 " * (tuple of ints size, *, torch.device device = None)\n"
                                 " * (object data, *, torch.device device = None)\n")
             raise TypeError(f"new(): argument 'size' failed to unpack the object at pos {i + 1} with error \"type must "
-                            "be tuple of "
-                            f"ints,but got {_full_name(n)}\"")
+                            f"be tuple of ints,but got {_full_name(n)}\"")
     return _filled(tuple([n.__index__() for n in args]), 0, dtype)
 
 

@@ -77,8 +77,7 @@ def masked_scatter(self, mask, source):
                            f"{str(dtype_of(mask))[6:]}")
     if self.dtype != source.dtype:
         raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got "
-                           f"{dtype_of(self).scalar_name} and "
-                           f"{dtype_of(source).scalar_name}")
+                           f"{dtype_of(self).scalar_name} and {dtype_of(source).scalar_name}")
     shape = geometry.broadcast_shapes(self.shape, mask.shape)
     wide = prims.broadcast_to(self, shape=shape) if self.shape != shape else self
     places = np.flatnonzero(np.broadcast_to(mask.numpy, shape))

@@ -24,8 +24,7 @@ def pixel_shuffle(self, upscale_factor):
     *lead, c, h, w = self._size
     if c % (r * r):
         raise RuntimeError("pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
-                           "upscale_factor, but "
-                           f"input.size(-3)={c} is not divisible by {r * r}")
+                           f"upscale_factor, but input.size(-3)={c} is not divisible by {r * r}")
     n = len(lead)
     split = self.reshape((*lead, c // (r * r), r, r, h, w))
     return split.permute((*range(n), n, n + 3, n + 1, n + 4, n + 2)).reshape((*lead, c // (r * r), h * r, w * r))
@@ -45,8 +44,7 @@ def pixel_unshuffle(self, downscale_factor):
     for label, n, at in (("height", h, -2), ("width", w, -1)):
         if n % r:
             raise RuntimeError(f"pixel_unshuffle expects {label} to be divisible by downscale_factor, but "
-                               f"input.size({at})={n} is not "
-                               f"divisible by {r}")
+                               f"input.size({at})={n} is not divisible by {r}")
     n = len(lead)
     split = self.reshape((*lead, c, h // r, r, w // r, r))
     return split.permute((*range(n), n, n + 2, n + 4, n + 1, n + 3)).reshape((*lead, c * r * r, h // r, w // r))
@@ -104,8 +102,7 @@ def constant_pad(value, pad, fill):
         raise RuntimeError("Padding length must be divisible by 2")
     if len(pad) // 2 > value.ndim:
         raise RuntimeError("Length of pad should be no more than twice the number of dimensions of the input. Pad "
-                           "length is "
-                           f"{len(pad)} while the input has {value.ndim} dimensions.")
+                           f"length is {len(pad)} while the input has {value.ndim} dimensions.")
     before, after = _pairs(pad, value.ndim)
     for d in range(value.ndim):
         n = value.shape[d] + before[d] + after[d]
@@ -113,8 +110,8 @@ def constant_pad(value, pad, fill):
             raise RuntimeError("narrow(): length must be non-negative.")
         if n < 0:
             raise RuntimeError(f"The input size {value.shape[d]}, plus negative padding {before[d]} and {after[d]} "
-                               "resulted in a "
-                               f"negative output size, which is invalid. Check dimension {d} of your input.")
+                               f"resulted in a negative output size, which is invalid. Check dimension {d} of your "
+                               "input.")
     if min((*before, *after), default=0) < 0:
         value = prims.strided_slice(value, start=tuple([max(-b, 0) for b in before]),
                                     stop=tuple([n - max(-a, 0) for n, a in zip(value.shape, after)]),
@@ -150,8 +147,8 @@ def _check_margin(value, pad, mode):
             low, high = pad[2 * k], pad[2 * k + 1]
             if mode == "reflect" and (low >= n or high >= n):
                 raise RuntimeError(f"Argument #{4 + 2 * k}: Padding size should be less than the corresponding input "
-                                   "dimension, but "
-                                   f"got: padding ({low}, {high}) at dimension {d} of input {list(value.shape)}")
+                                   f"dimension, but got: padding ({low}, {high}) at dimension {d} of input "
+                                   f"{list(value.shape)}")
             if mode == "circular" and (low > n or high > n):
                 raise RuntimeError("Padding value causes wrapping around more than once.")
             if mode == "circular" and low + high + n < 0:
@@ -180,8 +177,7 @@ def pad(self, pad, mode="constant", value=None):
         raise NotImplementedError("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now")
     if 0 in self._size[-pairs:] or 0 in self._size[1:] and mode != "circular":
         raise RuntimeError(f"Expected {pairs + 1}D or {pairs + 2}D (batch mode) tensor with possibly 0 batch size and "
-                           "other "
-                           f"non-zero dimensions for input, but got: {list(self._size)}")
+                           f"other non-zero dimensions for input, but got: {list(self._size)}")
     value = _mirrored(self.value, pad, mode)
     if value.requires_grad:
         names = {"reflect": "Reflection", "replicate": "Replication"}
@@ -254,8 +250,7 @@ def _check_block(**parts):
         least = 0 if name == "padding" else 1
         if min(values) < least:
             raise RuntimeError(f"{name} should be {'non-negative' if name == 'padding' else 'greater than zero'}, but "
-                               f"got {name}_height: "
-                               f"{values[0]} {name}_width: {values[1]}")
+                               f"got {name}_height: {values[0]} {name}_width: {values[1]}")
 
 
 @operator("unfold(Tensor self, int[2] kernel_size, int[2] dilation=1, int[2] padding=0, int[2] stride=1) -> Tensor",
@@ -266,15 +261,13 @@ def unfold(self, kernel_size, dilation, padding, stride):
     _check_block(kernel=kernel, dilation=dilation, padding=padding, stride=stride)
     if self.ndim not in (3, 4) or 0 in self.shape[-3:]:
         raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
-                           "dimensions for input, "
-                           f"but got: {list(self.shape)}")
+                           f"dimensions for input, but got: {list(self.shape)}")
     size = self.shape[-2:]
     counts = _positions(size, kernel, dilation, padding, stride)
     if min(counts) < 1:
         raise RuntimeError(f"Given input with spatial size {size}, kernel_size={kernel}, dilation={dilation}, "
-                           f"padding={padding}, "
-                           f"calculated shape of the array of sliding blocks as {counts}, but its components must be "
-                           "at least one.")
+                           f"padding={padding}, calculated shape of the array of sliding blocks as {counts}, but its "
+                           "components must be at least one.")
     value = self if self.ndim == 4 else prims.reshape(self, shape=(1, *self.shape))
     out = to_columns(value, size=size, kernel=kernel, dilation=dilation, padding=padding, stride=stride)
     return out if self.ndim == 4 else prims.reshape(out, shape=out.shape[1:])
@@ -289,21 +282,18 @@ def fold(self, output_size, kernel_size, dilation, padding, stride):
     _check_block(kernel=kernel, dilation=dilation, padding=padding, stride=stride)
     if self.ndim not in (2, 3) or 0 in self.shape[-2:]:
         raise RuntimeError("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
-                           "dimensions for input, "
-                           f"but got: {list(self.shape)}")
+                           f"dimensions for input, but got: {list(self.shape)}")
     channels, blocks = self.shape[-2:]
     area = kernel[0] * kernel[1]
     if channels % area:
         raise RuntimeError("Expected size of input's dimension 1 to be divisible by the product of kernel_size, but "
-                           "got input.size(1)="
-                           f"{channels} and kernel_size={kernel}.")
+                           f"got input.size(1)={channels} and kernel_size={kernel}.")
     counts = _positions(size, kernel, dilation, padding, stride)
     if counts[0] * counts[1] != blocks or min(counts) < 1:
         raise RuntimeError(f"Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, "
-                           f"stride={stride}, "
-                           "expected size of input's dimension 2 to match the calculated number of sliding blocks "
-                           f"{counts[0]} * "
-                           f"{counts[1]} = {counts[0] * counts[1]}, but got input.size(2)={blocks}.")
+                           f"stride={stride}, expected size of input's dimension 2 to match the calculated number of "
+                           f"sliding blocks {counts[0]} * {counts[1]} = {counts[0] * counts[1]}, but got "
+                           f"input.size(2)={blocks}.")
     value = self if self.ndim == 3 else prims.reshape(self, shape=(1, *self.shape))
     out = from_columns(value, size=size, kernel=kernel, dilation=dilation, padding=padding, stride=stride)
     return out if self.ndim == 3 else prims.reshape(out, shape=out.shape[1:])

@@ -329,11 +329,15 @@ def normal_(self, mean=0.0, std=1.0, *, generator=None):
 
 
 @_in_place
-def random_(self, from_=None, to=None, *, generator=None, **keywords):
+def random_(self, *bounds, generator=None, **keywords):
     """Filled with integers: of the dtype's range, of [0, to) or of [from, to). Source: PyTorch, Tensor.random_."""
-    low, g = _bound(keywords, "from", from_), _stream(generator)
-    if to is None and low is not None and from_ is not None:
-        low, to = None, low  # one positional bound is the upper one
+    if len(bounds) > 2:
+        raise TypeError(f"random_() takes at most 2 bounds, but {len(bounds)} were given")
+    low = bounds[0] if len(bounds) == 2 else None
+    to = bounds[-1] if bounds else keywords.pop("to", None)
+    if len(bounds) == 1 and "to" in keywords:
+        low, to = bounds[0], keywords.pop("to")
+    low, g = _bound(keywords, "from", low), _stream(generator)
     return fill_random(self, lambda n, _: streams.random_(g, n, self._dtype, low, to), "RandomBackward0")
 
 
@@ -500,10 +504,8 @@ def dropout1d(self, p=0.5, training=True, inplace=False):
     p = _probability(p)
     if self.dim() not in (2, 3):
         raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {self.dim()}D input. Note that "
-                           "dropout1d exists to "
-                           "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and "
-                           "an optional "
-                           "batch dimension (i.e. 2D or 3D inputs).")
+                           "dropout1d exists to provide channel-wise dropout on inputs with 1 spatial dimension, a "
+                           "channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs).")
     if self.dim() == 3:
         return _channels(self, p, training, inplace)
     made = _channels(self.unsqueeze_(0) if inplace else self.unsqueeze(0), p, training, inplace)
@@ -518,19 +520,15 @@ def dropout2d(self, p=0.5, training=True, inplace=False):
     p = _probability(p)
     if self.dim() not in (3, 4):
         warnings.warn(f"dropout2d: Received a {self.dim()}-D input to dropout2d, which is deprecated and will result "
-                      "in an error in "
-                      "a future release. To retain the behavior and silence this warning, please use dropout instead. "
-                      "Note that "
-                      "dropout2d exists to provide channel-wise dropout on inputs with 2 spatial dimensions, a channel "
-                      "dimension, "
+                      "in an error in a future release. To retain the behavior and silence this "
+                      "warning, please use dropout instead. Note that dropout2d exists to provide "
+                      "channel-wise dropout on inputs with 2 spatial dimensions, a channel dimension, "
                       "and an optional batch dimension (i.e. 3D or 4D inputs).", stacklevel=4)
     if self.dim() == 3:
         warnings.warn("dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior "
-                      "is desired - "
-                      "input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change "
-                      "in a future "
-                      "release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To "
-                      "maintain the 1D "
+                      "is desired - input is interpreted as shape (N, C, L), where C is the channel "
+                      "dim. This behavior will change in a future release to interpret the input as "
+                      "one without a batch dimension, i.e. shape (C, H, W). To maintain the 1D "
                       "channel-wise dropout behavior, please switch to using dropout1d instead.", stacklevel=4)
     return _channels(self, p, training, inplace)
 
@@ -542,11 +540,9 @@ def dropout3d(self, p=0.5, training=True, inplace=False):
     p = _probability(p)
     if self.dim() not in (4, 5):
         warnings.warn(f"dropout3d: Received a {self.dim()}-D input to dropout3d, which is deprecated and will result "
-                      "in an error in "
-                      "a future release. To retain the behavior and silence this warning, please use dropout instead. "
-                      "Note that "
-                      "dropout3d exists to provide channel-wise dropout on inputs with 3 spatial dimensions, a channel "
-                      "dimension, "
+                      "in an error in a future release. To retain the behavior and silence this "
+                      "warning, please use dropout instead. Note that dropout3d exists to provide "
+                      "channel-wise dropout on inputs with 3 spatial dimensions, a channel dimension, "
                       "and an optional batch dimension (i.e. 4D or 5D inputs).", stacklevel=4)
     unbatched = self.dim() == 4
     if not unbatched:

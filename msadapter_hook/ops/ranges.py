@@ -32,8 +32,7 @@ def _space(name, start, end, steps, dtype):
         return start, end, dtypes.get_default_complex_dtype() if is_complex else dtypes.get_default_dtype()
     if is_complex and not dtype.is_complex:
         raise RuntimeError(f"torch.{name}(): inferred dtype {dtypes.get_default_complex_dtype()} can't be safely cast "
-                           "to passed "
-                           f"dtype {dtype}")
+                           f"to passed dtype {dtype}")
     return start, end, dtype
 
 
@@ -87,9 +86,14 @@ def logspace(start, end, steps, base=10.0, dtype=None, layout=None, device=None,
 
 
 def _line_float(start, end, steps):
-    if steps == 1:
-        return np.array([float(start)])
-    return _line(float(start), float(end), steps, dtypes.float64)
+    """The exponents of an integral logspace: stepped in single precision, as PyTorch steps them."""
+    if steps <= 1:
+        return np.full(steps, float(start))
+    single, at = np.float32, np.arange(steps)
+    step = single(single(end - start) / single(steps - 1))
+    up = single(start) + step * at.astype(single)
+    down = single(end) - step * (steps - 1 - at).astype(single)
+    return np.where(at < steps // 2, up, down).astype(np.float64)
 
 
 @composite(f"eye(int n, {_OPTIONS}) -> Tensor", forms="function out")
@@ -104,12 +108,12 @@ def eye(n, *rest):
     return finish(from_array(np.eye(n, m, dtype=dtype.numpy), dtype), device, requires_grad, layout)
 
 
-@composite(f"range(Scalar start, Scalar end, Scalar step=1, {_OPTIONS}) -> Tensor", forms="function")
+@composite(f"range(Scalar start, Scalar end, Scalar step=1, {_OPTIONS}) -> Tensor", forms="function out")
 def range_(start, end, step=1, dtype=None, layout=None, device=None, pin_memory=None, requires_grad=False):
     """From `start` to `end` included. Source: PyTorch, torch.range."""
     warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is "
-                  "inconsistent with "
-                  "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
+                  "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in "
+                  "[start, end).",
                   stacklevel=4)
     if step == 0:
         raise RuntimeError("step must be nonzero")
@@ -198,8 +202,7 @@ def empty_permuted(size, physical_layout, dtype=None, layout=None, device=None, 
     """Dense memory whose dimensions lie in the given order. Source: PyTorch, torch.empty_permuted."""
     if len(size) != len(physical_layout):
         raise RuntimeError("Number of dimensions in size does not match the length of the physical_layout; i.e. "
-                           f"len(size) = {len(size)} "
-                           f"is not equal to len(physical_layout) = {len(physical_layout)}")
+                           f"len(size) = {len(size)} is not equal to len(physical_layout) = {len(physical_layout)}")
     if sorted(physical_layout) != list(range(len(size))):
         if any(not 0 <= d < len(size) for d in physical_layout):
             raise RuntimeError(f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got "
@@ -273,8 +276,8 @@ def _window(name, length, make, dtype, device, requires_grad, layout):
         names = {"int64": "long int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}
         kind = names.get(str(dtype)[6:], str(dtype)[6:])
         raise RuntimeError(f"{name} expects floating point dtypes, got: TensorOptions(dtype={kind}, device=cpu, "
-                           "layout=Strided (default), "
-                           "requires_grad=false (default), pinned_memory=false, memory_format=(nullopt))")
+                           "layout=Strided (default), requires_grad=false (default), pinned_memory=false, "
+                           "memory_format=(nullopt))")
     array = np.ones(length) if length <= 1 else make(length)
     return finish(from_array(np.asarray(array).astype(dtype.numpy), dtype), device, requires_grad, layout)
 

@@ -1,5 +1,7 @@
 """Reading and writing at index tensors: gather and scatter, index_*, take and put, masks, nonzero."""
 
+import warnings
+
 import numpy as np
 
 from msadapter_hook import prims
@@ -57,8 +59,7 @@ def _fitting(value, index, d, name, src=None):
         if k != d and at[k] > shape[k]:
             if name == "gather":
                 raise RuntimeError(f"Size does not match at dimension {k} expected index {list(index.shape)} to be no "
-                                   "larger than self "
-                                   f"{list(value.shape)} apart from dimension {d}")
+                                   f"larger than self {list(value.shape)} apart from dimension {d}")
             raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self {list(value.shape)} "
                                "apart from dimension "
                                f"{d}" + (f" and to be no larger size than src {list(src.shape)}" if src is not None
@@ -69,8 +70,7 @@ def _fitting(value, index, d, name, src=None):
         have = src.shape or (1,)
         if any(n > m for n, m in zip(at, have)):
             raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self {list(value.shape)} "
-                               "apart from dimension "
-                               f"{d} and to be no larger size than src {list(src.shape)}")
+                               f"apart from dimension {d} and to be no larger size than src {list(src.shape)}")
 
 
 # ------------------------------------------------------------------------------------------------ gather
@@ -104,8 +104,7 @@ def take_along_dim(self, indices, dim=None):
         return self.reshape((-1,)).gather(0, indices.reshape((-1,)))
     if self.dim() != indices.dim():
         raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but "
-                           "got "
-                           f"{self.dim()} dimensions for input, and {indices.dim()} dimensions for indices")
+                           f"got {self.dim()} dimensions for input, and {indices.dim()} dimensions for indices")
     d = wrap_dim(dim, self.ndim)
     head = geometry.broadcast_shapes(self._size[:d] + (1,) + self._size[d + 1:],
                                      indices._size[:d] + (1,) + indices._size[d + 1:])
@@ -205,8 +204,7 @@ def scatter(self, dim, index, src, reduce=None):
     d = wrap_dim(dim, self.ndim)
     if reduce is not None and hasattr(src, "shape"):
         warn_once("The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future "
-                  "PyTorch "
-                  "release. Use torch.scatter_reduce instead for more reduction options.")
+                  "PyTorch release. Use torch.scatter_reduce instead for more reduction options.")
     if not hasattr(src, "shape"):
         src = _whole(src, self, "scatter")
     else:
@@ -372,8 +370,7 @@ def _along(self, d, index, source, name):
                            f"({have}), for dim: {d}")
     if source.ndim and source.ndim != self.ndim and self.ndim:
         raise RuntimeError(f"{name}(): When source and destination are not scalars, their dimensionality must match. "
-                           "Source "
-                           f"dimensionality ({source.ndim}), destination dimensionality ({self.ndim})"
+                           f"Source dimensionality ({source.ndim}), destination dimensionality ({self.ndim})"
                            if name == "index_copy" else
                            f"{name}(): source tensor shape must match self tensor shape, excluding the specified "
                            "dimension. Got "
@@ -386,8 +383,7 @@ def _along(self, d, index, source, name):
         del mine[d], theirs[d]
         if mine != theirs:
             raise RuntimeError(f"{name}(): source tensor shape must match self tensor shape, excluding the specified "
-                               "dimension. Got "
-                               f"self.shape = {list(self.shape)} source.shape = {list(source.shape)}"
+                               f"dimension. Got self.shape = {list(self.shape)} source.shape = {list(source.shape)}"
                                if name != "index_copy" else
                                "index_copy(): Source/destination tensor must have same slice shapes. Destination "
                                f"slice shape: {mine} "
@@ -422,8 +418,7 @@ def index_add(self, dim, index, source, alpha=1):
     d = wrap_dim(dim, self.ndim)
     if self.dtype != source.dtype:
         raise RuntimeError(f"index_add_(): self ({dtype_of(self).scalar_name}) and source "
-                           f"({dtype_of(source).scalar_name}) must have the "
-                           "same scalar type")
+                           f"({dtype_of(source).scalar_name}) must have the same scalar type")
     index, source = _along(self, d, index, source, "index_add")
     if alpha != 1:
         source = source * (int(alpha) if is_integral(self) else alpha)
@@ -436,7 +431,7 @@ def index_copy(self, dim, index, source):
     """`source` put at positions along `dim`. Source: PyTorch, Tensor.index_copy_."""
     d = wrap_dim(dim, self.ndim)
     if self.dtype != source.dtype:
-        raise RuntimeError(f"index_copy_(): self and source expected to have the same dtype, but got (self) "
+        raise RuntimeError("index_copy_(): self and source expected to have the same dtype, but got (self) "
                            f"{dtype_of(self).scalar_name} and (source) {dtype_of(source).scalar_name}")
     index, source = _along(self, d, index, source, "index_copy")
     return _on_vectors(self, source, lambda a, s: prims.index_put(a, s, index, axes=(d,), accumulate=False))
@@ -484,7 +479,7 @@ def index_reduce(self, dim, index, source, reduce, include_self=True):
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     if self.dtype != source.dtype:
-        raise RuntimeError(f"index_reduce(): self and source expected to have the same dtype, but got (self) "
+        raise RuntimeError("index_reduce(): self and source expected to have the same dtype, but got (self) "
                            f"{dtype_of(self).scalar_name} and (source) {dtype_of(source).scalar_name}")
     index, source = _along(self, d, index, source, "index_reduce")
     if not index.size:
@@ -511,19 +506,21 @@ def _put_at(self, indices, values, accumulate):
         raise IndexError(f"too many indices for tensor of dimension {self.dim()} (got {len(indices)})")
     if values._dtype is not self._dtype:
         raise RuntimeError(f"Index put requires the source and destination dtypes match, got {self._dtype.scalar_name} "
-                           "for the destination "
-                           f"and {values._dtype.scalar_name} for the source.")
+                           f"for the destination and {values._dtype.scalar_name} for the source.")
     index, d = [], 0
     for t in indices:
         if t is None:
             d += 1
             continue
         if t._dtype in (dtypes.bool_, dtypes.uint8):
+            if t._dtype is dtypes.uint8:
+                warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
+                              "instead.",
+                              UserWarning, stacklevel=4)
             for k in range(t.dim()):
                 if self._size[d + k] != t._size[k]:
                     raise IndexError(f"The shape of the mask {list(t._size)} at index {k} does not match the shape of "
-                                     "the indexed tensor "
-                                     f"{list(self._size)} at index {d + k}")
+                                     f"the indexed tensor {list(self._size)} at index {d + k}")
             for k, part in enumerate(np.nonzero(detached(t).numpy)):
                 index.append((d + k, from_array(part)))
             d += t.dim()
@@ -543,8 +540,7 @@ def _put_at(self, indices, values, accumulate):
         fits = False
     if not fits:
         raise RuntimeError(f"shape mismatch: value tensor of shape {list(values._size)} cannot be broadcast to "
-                           "indexing result of shape "
-                           f"{list(shape)}")
+                           f"indexing result of shape {list(shape)}")
     value = prims.index_put(self.value, values.value, *arrays, axes=axes, accumulate=bool(accumulate))
     if value.requires_grad:
         value.node.operator = "IndexPutBackward0"
@@ -601,12 +597,10 @@ def put(self, index, source, accumulate=False):
         raise RuntimeError(f"put_(): Expected a long tensor for index, but got {dtype_of(index).scalar_name}")
     if self.dtype != source.dtype:
         raise RuntimeError("put_(): self and source expected to have the same dtype, but got self.dtype = "
-                           f"{dtype_of(self).scalar_name} "
-                           f"and source.dtype = {dtype_of(source).scalar_name}")
+                           f"{dtype_of(self).scalar_name} and source.dtype = {dtype_of(source).scalar_name}")
     if index.size != source.size:
         raise RuntimeError("put_(): Expected source and index to have the same number of elements, but got "
-                           "source.numel() = "
-                           f"{source.size}, index.numel() = {index.size}")
+                           f"source.numel() = {source.size}, index.numel() = {index.size}")
     index = prims.reshape(_flat_index(index, self.size), shape=(index.size,))
     flat = prims.index_put(prims.reshape(self, shape=(self.size,)), prims.reshape(source, shape=(source.size,)), index,
                            axes=(0,),

@@ -41,8 +41,7 @@ def unflatten(self, dim, sizes):
     except RuntimeError as e:
         if "invalid for input" in str(e):
             raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {d} "
-                               f"({n}) in the input "
-                               "tensor") from None
+                               f"({n}) in the input tensor") from None
         raise
     return self.view(self._size[:d] + tuple(found) + self._size[d + 1:])
 
@@ -70,8 +69,7 @@ def movedim(self, source, destination):
     """Dimensions moved to other places, the rest in order. Source: PyTorch, torch.movedim."""
     if len(source) != len(destination):
         raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain "
-                           "the same number "
-                           f"of dims as destination ({list(destination)} dims)")
+                           f"the same number of dims as destination ({list(destination)} dims)")
     src = [wrap_dim(d, self.ndim) for d in source]
     dst = [wrap_dim(d, self.ndim) for d in destination]
     for label, dims, given in (("source", src, source), ("destination", dst, destination)):
@@ -93,10 +91,9 @@ def _numpy_transpose(self):
         import warnings
 
         warnings.warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and "
-                      "it will throw an "
-                      "error in a future release. Consider `x.mT` to transpose batches of matrices or "
-                      "`x.permute(*torch.arange(x.ndim "
-                      "- 1, -1, -1))` to reverse the dimensions of a tensor.", stacklevel=2)
+                      "it will throw an error in a future release. Consider `x.mT` to transpose "
+                      "batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to "
+                      "reverse the dimensions of a tensor.", stacklevel=2)
     return self.t() if self.ndim == 2 else self.permute(tuple(range(self.ndim))[::-1])
 
 
@@ -197,8 +194,7 @@ def _repeated(self, counts, dim, output_size):
         c = np.repeat(c.reshape(-1), n)
     elif c.size != n:
         raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = {c.size} "
-                           "and "
-                           f"input.size({d}) = {n}")
+                           f"and input.size({d}) = {n}")
     index = from_array(np.repeat(np.arange(n, dtype=np.int64), c))
     if output_size is not None and output_size != index.numel():
         raise RuntimeError("allocated size does not match required size")
@@ -360,8 +356,7 @@ def _scattered(self, window, src, name):
     target = window(base)
     if target._size != src._size:
         raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(src._size)}, "
-                           "slice size = "
-                           f"{list(target._size)}")
+                           f"slice size = {list(target._size)}")
     target.copy_(src)
     return Tensor._make(base.value, self._dtype, like_geometry(self, None))
 
@@ -373,8 +368,7 @@ def diagonal_scatter(self, src, offset=0, dim1=0, dim2=1):
     shown = self.detach().diagonal(offset, a, b)
     if shown._size != src._size:
         raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(src._size)}, "
-                           "slice size = "
-                           f"{list(shown._size)}")
+                           f"slice size = {list(shown._size)}")
     value = moves.diagonal_scatter(self.value, src.to(self._dtype).value, offset=offset, axis1=a, axis2=b)
     if value.requires_grad:
         value.node.operator = "DiagonalScatterBackward0"
@@ -404,8 +398,7 @@ def as_strided_scatter(self, src, size, stride, storage_offset=None):
     shown = stand_in.as_strided(size, stride, storage_offset)  # for its checks
     if shown._size != src._size:
         raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(src._size)}, "
-                           "slice size = "
-                           f"{list(shown._size)}")
+                           f"slice size = {list(shown._size)}")
     value = _window_replaced(self.value, src.to(self._dtype).value, size=shown._size, stride=shown._stride,
                              offset=shown._offset)
     if value.requires_grad:
@@ -499,11 +492,10 @@ def detach_(self):
     """Cut from the graph, in place. Source: PyTorch, Tensor.detach_."""
     if self._moves and self.requires_grad:
         raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using "
-                           "DistributedDataParallel (DDP) for "
-                           "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, "
-                           "and hence "
-                           "detach_() cannot be called on these gradients. To fix this error, please refer to the "
-                           "Optimizer.zero_grad() function in torch/optim/optimizer.py as a reference.")
+                           "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as True, "
+                           "gradients are views of DDP buckets, and hence detach_() cannot be called on these "
+                           "gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
+                           "torch/optim/optimizer.py as a reference.")
     if self._leaf is not None:
         return self.requires_grad_(False)
     if self.requires_grad:

@@ -12,7 +12,10 @@ from .registry import METHODS, plain
 @plain
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     """A vector over the memory of a buffer. Source: PyTorch, torch.frombuffer."""
-    view = memoryview(buffer)
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
     total = view.nbytes
     item = dtype.itemsize
     if total == 0 or count == 0:
@@ -22,18 +25,16 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
                          "bytes) minus 1")
     if count > 0 and offset + count * item > total:
         raise ValueError(f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be "
-                         "greater than "
-                         f"actual buffer length ({total} bytes)")
+                         f"greater than actual buffer length ({total} bytes)")
     if count < 0:
         if (total - offset) % item:
             raise ValueError(f"buffer length ({total - offset} bytes) after offset ({offset} bytes) must be a multiple "
-                             "of element "
-                             f"size ({item})")
+                             f"of element size ({item})")
         count = (total - offset) // item
     if view.readonly:
-        warnings.warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. This means "
-                      "you can write "
-                      "to the underlying (supposedly non-writable) buffer using the tensor.", stacklevel=2)
+        warnings.warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. This "
+                      "means you can write to the underlying (supposedly non-writable) buffer using "
+                      "the tensor.", stacklevel=2)
     array = np.frombuffer(buffer, np.uint8, count * item, offset)
     made = share_array(array if array.flags.writeable else array.copy())
     made = made.view(dtype) if dtype is not dtypes.uint8 else made
@@ -44,6 +45,8 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
 def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None):
     """A DLPack capsule over the tensor's memory. BufferError where it cannot be exported. Source: PyTorch,
     Tensor.__dlpack__."""
+    if stream is not None and not isinstance(stream, int):
+        raise TypeError("stream must be ``int`` or ``none``")
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if self.is_conj():
@@ -86,14 +89,14 @@ class _Capsule:
 def from_dlpack(ext_tensor, *, device=None, copy=None):
     """A tensor over the memory of an object that speaks DLPack, or of a capsule. Source: PyTorch, torch.from_dlpack."""
     if isinstance(ext_tensor, Tensor):
+        if ext_tensor.requires_grad:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         found = ext_tensor.detach()
-        __dlpack__(ext_tensor)
     else:
         if not hasattr(ext_tensor, "__dlpack__"):
             if type(ext_tensor).__name__ != "PyCapsule" or '"dltensor"' not in repr(ext_tensor):
                 raise RuntimeError("from_dlpack received an invalid capsule. Note that DLTensor capsules can be "
-                                   "consumed only once, so "
-                                   "you might have already constructed a tensor from it once.")
+                                   "consumed only once, so you might have already constructed a tensor from it once.")
             ext_tensor = _Capsule(ext_tensor)
         array = np.from_dlpack(ext_tensor)
         found = share_array(array if array.flags.writeable or not array.size else np.asarray(_Writable(array)))

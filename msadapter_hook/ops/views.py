@@ -22,8 +22,7 @@ def view_size(self, size):
     stride = geometry.view_stride(self._size, self._stride, size)
     if stride is None:
         raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension "
-                           "spans across "
-                           "two contiguous subspaces). Use .reshape(...) instead.")
+                           "spans across two contiguous subspaces). Use .reshape(...) instead.")
     return self._view(moves.Reshape(size), size, stride)
 
 
@@ -40,8 +39,7 @@ def view_dtype(self, dtype):
                                "(different element sizes)")
         if stride[-1] != 1:
             raise RuntimeError(f"self.stride(-1) must be 1 to view {self._dtype.scalar_name} as {dtype.scalar_name} "
-                               "(different "
-                               f"element sizes), but got {stride[-1]}")
+                               f"(different element sizes), but got {stride[-1]}")
         if old > new:
             k = old // new
             size, stride, offset = size[:-1] + (size[-1] * k,), tuple(s * k for s in stride[:-1]) + (1,), offset * k
@@ -52,13 +50,11 @@ def view_dtype(self, dtype):
                                    f"{dtype.scalar_name} (different element sizes), but got {size[-1]}")
             if offset % k:
                 raise RuntimeError(f"self.storage_offset() must be divisible by {k} to view {self._dtype.scalar_name} "
-                                   "as "
-                                   f"{dtype.scalar_name} (different element sizes), but got {offset}")
+                                   f"as {dtype.scalar_name} (different element sizes), but got {offset}")
             for d, s in enumerate(stride[:-1]):
                 if s % k:
                     raise RuntimeError(f"self.stride({d}) must be divisible by {k} to view {self._dtype.scalar_name} "
-                                       "as "
-                                       f"{dtype.scalar_name} (different element sizes), but got {s}")
+                                       f"as {dtype.scalar_name} (different element sizes), but got {s}")
             size, stride, offset = size[:-1] + (size[-1] // k,), tuple(s // k for s in stride[:-1]) + (1,), offset // k
     return self._view(moves.Bits(dtype.numpy), size, stride, offset, dtype)
 
@@ -78,9 +74,8 @@ def permute(self, dims):
     """The dimensions in another order. Source: PyTorch, torch.permute."""
     if len(dims) != self.ndim:
         raise RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not match the length "
-                           "of the desired "
-                           f"ordering of dimensions i.e. input.dim() = {self.ndim} is not equal to len(dims) = "
-                           f"{len(dims)}")
+                           f"of the desired ordering of dimensions i.e. input.dim() = {self.ndim} is not equal to "
+                           f"len(dims) = {len(dims)}")
     axes = tuple([wrap_dim(d, self.ndim) for d in dims])
     if len(set(axes)) != len(axes):
         raise RuntimeError("permute(): duplicate dims are not allowed.")
@@ -92,7 +87,9 @@ def _permuted(self, axes, name):
                       tuple([self._stride[a] for a in axes]))
 
 
-@view("transpose.int(Tensor self, int dim0, int dim1) -> Tensor", aliases=("swapaxes", "swapdims"))
+@view("swapaxes(Tensor self, int axis0, int axis1) -> Tensor")
+@view("swapdims(Tensor self, int dim0, int dim1) -> Tensor")
+@view("transpose.int(Tensor self, int dim0, int dim1) -> Tensor")
 def transpose(self, dim0, dim1):
     """Two dimensions swapped. Source: PyTorch, torch.transpose."""
     a, b = wrap_dim(dim0, self.ndim), wrap_dim(dim1, self.ndim)
@@ -178,9 +175,8 @@ def expand(self, size, implicit=False):
     lead = len(size) - self.ndim
     if lead < 0:
         raise RuntimeError(f"expand({_type_text(self)}{{{list(self._size)}}}, size={list(size)}): the number of sizes "
-                           "provided "
-                           f"({len(size)}) must be greater or equal to the number of dimensions in the tensor "
-                           f"({self.ndim})")
+                           f"provided ({len(size)}) must be greater or equal to the number of dimensions in the "
+                           f"tensor ({self.ndim})")
     out, stride = [], []
     for d, n in enumerate(size):
         have = self._size[d - lead] if d >= lead else 1
@@ -188,17 +184,15 @@ def expand(self, size, implicit=False):
         if n == -1:
             if d < lead:
                 raise RuntimeError(f"expand({_type_text(self)}{{{list(self._size)}}}, size={list(size)}): the expanded "
-                                   "size of the "
-                                   "tensor (-1) isn't allowed in a leading, non-existing dimension "
-                                   f"{d}")
+                                   f"size of the tensor (-1) isn't allowed in a leading, non-existing dimension {d}")
             n = have
         if n < 0:
             raise RuntimeError(f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing "
                                f"dimension {d}")
         if have != n and have != 1:
             raise RuntimeError(f"The expanded size of the tensor ({n}) must match the existing size ({have}) at "
-                               "non-singleton "
-                               f"dimension {d}.  Target sizes: {list(size)}.  Tensor sizes: {list(self._size)}")
+                               f"non-singleton dimension {d}.  Target sizes: {list(size)}.  Tensor sizes: "
+                               f"{list(self._size)}")
         out.append(n)
         if step is None:
             step = 0 if n != 1 or d < lead else 1
@@ -262,9 +256,8 @@ def as_strided(self, size, stride, storage_offset=None):
     if 0 not in size and (offset < start or last >= start + total):
         itemsize = self._dtype.itemsize
         raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and "
-                           f"itemsize {itemsize} "
-                           f"requiring a storage size of {(last + 1) * itemsize} are out of bounds for storage of size "
-                           f"{(start + total) * itemsize}")
+                           f"itemsize {itemsize} requiring a storage size of {(last + 1) * itemsize} are out of "
+                           f"bounds for storage of size {(start + total) * itemsize}")
     history.views = True
     if not state.enabled and history.value.requires_grad:
         history = type(self)._window(history, (), history.size, history.stride, history.offset,
@@ -372,10 +365,8 @@ def view_as_real(self):
         raise RuntimeError("view_as_real is only supported for complex tensors")
     if call("is_conj", self):
         raise RuntimeError("view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate "
-                           "tensor so you can "
-                           "view it as real, use self.resolve_conj(); however, be warned that the resulting tensor "
-                           "will NOT alias "
-                           "the original.")
+                           "tensor so you can view it as real, use self.resolve_conj(); however, be warned that the "
+                           "resulting tensor will NOT alias the original.")
     return self._view(moves.AsReal(), self._size + (2,), tuple([s * 2 for s in self._stride]) + (1,), self._offset * 2,
                       self._dtype.to_real())
 
@@ -385,8 +376,7 @@ def view_as_complex(self):
     """Pairs of real numbers as a complex tensor. Source: PyTorch, torch.view_as_complex."""
     if self._dtype not in (dtypes.float32, dtypes.float64, dtypes.float16):
         raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of "
-                           "scalar type: "
-                           f"{self._dtype.scalar_name}")
+                           f"scalar type: {self._dtype.scalar_name}")
     if not self.ndim:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if self._size[-1] != 2:

@@ -4,6 +4,7 @@ import numpy as np
 
 from msadapter_hook import prims
 from msadapter_hook.tape import value_of
+from msadapter_hook.tape.recording import state
 
 from .geometry import contiguous_stride, memory_order, numel
 
@@ -73,9 +74,10 @@ class Slice(Move):
 class Select(Slice):
     """One position along an axis, which goes away."""
 
-    __slots__ = ("shape", "kept")
+    __slots__ = ("shape", "kept", "key")
 
     def __init__(self, size, axis, index):
+        self.key = (slice(None),) * axis + (index, Ellipsis)
         start = [0] * len(size)
         stop = list(size)
         start[axis], stop[axis] = index, index + 1
@@ -84,6 +86,8 @@ class Select(Slice):
         self.kept = tuple(size[:axis]) + (1,) + tuple(size[axis + 1:])
 
     def read(self, base):
+        if not base.requires_grad and base._numpy is not None and not state.levels:  # nothing to record: NumPy's view of it
+            return value_of(base._numpy[self.key])
         return prims.reshape(super().read(base), shape=self.shape)
 
     def write(self, base, new):
@@ -249,7 +253,8 @@ class Bits(Move):
 
 view_bits = prims.host_call(
     "view_bits", lambda a, *, dtype: np.ascontiguousarray(a).reshape(a.shape or (1,)).view(dtype).reshape(
-        a.shape if dtype.itemsize == a.dtype.itemsize else a.shape[:-1] + (-1,)), differentiable=False)
+        a.shape if dtype.itemsize == a.dtype.itemsize
+        else a.shape[:-1] + (a.shape[-1] * a.dtype.itemsize // dtype.itemsize,)), differentiable=False)
 
 
 def flat_memory(value, size, stride):
@@ -303,6 +308,7 @@ class Windows(Move):
         back = prims.transpose(back, axes=moved)
         back = prims.reshape(back, shape=(index.size,) + back.shape[2:])
         front = (axis,) + tuple(range(axis)) + tuple(range(axis + 1, flat.ndim))
-        put = prims.index_put(prims.transpose(flat, axes=front), back, prims.reshape(index, shape=(index.size,)), axes=(0,),
+        put = prims.index_put(prims.transpose(flat, axes=front), back, prims.reshape(index, shape=(index.size,)),
+                              axes=(0,),
                               accumulate=False)
         return prims.reshape(Permute(front).write(put, put), shape=base.shape)
