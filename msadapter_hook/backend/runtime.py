@@ -1,6 +1,7 @@
 """Loads mindspore with the settings that make PyNative fast on CPU; nothing else imports it."""
 
 import logging
+import threading
 
 from msadapter_hook import settings
 
@@ -8,7 +9,10 @@ settings.prepare_process()  # OPENBLAS_CORETYPE and the oneDNN instruction set a
 
 import mindspore  # noqa: E402
 
-__all__ = ["mindspore", "prepare"]
+__all__ = ["lock", "mindspore", "prepare"]
+
+# MindSpore's executor is one for the process: a gradient under way would record the calls of another thread.
+lock = threading.RLock()
 
 _log = logging.getLogger("msadapter_hook")
 

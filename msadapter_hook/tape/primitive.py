@@ -5,13 +5,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from msadapter_hook import backend, report
+from msadapter_hook import backend, report, settings
 
 from .recording import state
 from .value import Node, Value
 
 FLOATS = frozenset(np.dtype(t) for t in ("float32", "float64"))
 SINGLE = frozenset([np.dtype("float32")])
+
+# MSADAPTER_KERNELS=host: NumPy's kernels and the gradients written here, wherever there are any
+PREFER_HOST = settings.current().kernels == "host"
 
 
 class Primitive:
@@ -61,7 +64,7 @@ class Primitive:
                 pending = True
                 break
         on_mindspore = self.mindspore is not None and (
-            (requires or self.eager or self.host is None)
+            (self.host is None or not PREFER_HOST and (requires or self.eager))
             and inputs[0].dtype in self.dtypes
             and (self.guard is None or self.guard(*inputs, **attributes))
         )
@@ -126,7 +129,9 @@ class Primitive:
     def compute(self, inputs, attributes, on_mindspore):
         """The result arrays (a sequence) of one call, by MindSpore's kernel or NumPy's."""
         if on_mindspore:
-            result = self.bound(**attributes)(*[v.array for v in inputs])
+            arrays = [v.array for v in inputs]
+            with backend.lock:
+                result = self.bound(**attributes)(*arrays)
             return result if type(result) is tuple else (result,)
         if self.host is None:
             raise NotImplementedError(
