@@ -238,4 +238,5 @@ def pdist(input, p=2.0):
         return tied(value_of(np.zeros(0, input.dtype)), input)
     i, j = np.triu_indices(input.shape[0], 1)
     diff = prims.gather(input, value_of(i), axis=0) - prims.gather(input, value_of(j), axis=0)
-    return vector_norm_values(diff, order=float(p), axes=(1,), keepdims=False)
+    made = vector_norm_values(diff, order=float(p), axes=(1,), keepdims=False)
+    return tied(made, input) if p == 0 else made

@@ -11,7 +11,7 @@ from msadapter_hook.tensor.geometry import wrap_dim
 
 from ._contract import contract, expanded, permuted, product, shaped
 from .promotion import dtype_of, is_integral, promote
-from .registry import call, composite, operator
+from .registry import METHODS, call, check_inplace, composite, operator
 
 ALL = "function method inplace out"
 FREE = "function method out"
@@ -335,7 +335,7 @@ def baddbmm(self, batch1, batch2, beta=1, alpha=1):
     return _combine(self, beta, prims.matmul(batch1, batch2), alpha)
 
 
-@operator("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", forms=ALL,
+@operator("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", forms=FREE,
           saves="batch1:batch2 batch2:batch1")
 def addbmm(self, batch1, batch2, beta=1, alpha=1):
     """beta * self + alpha * (sum over the batch of batch1 @ batch2). Source: PyTorch, torch.addbmm."""
@@ -347,6 +347,18 @@ def addbmm(self, batch1, batch2, beta=1, alpha=1):
     p = batch2.shape[2]
     flat = prims.matmul(shaped(permuted(batch1, (1, 0, 2)), (n, b * m)), shaped(batch2, (b * m, p)))
     return _combine(self, beta, flat, alpha)
+
+
+def addbmm_(self, *args, **kwargs):
+    """addbmm in place; a tensor that broadcasts grows to the shape of the product. Source: PyTorch, Tensor.addbmm_."""
+    made = call("addbmm", self, *args, **kwargs)
+    if made.shape != self.shape:
+        check_inplace(self)
+        self.resize_(made.shape)
+    return self.copy_(made)
+
+
+METHODS["addbmm_"] = addbmm_
 
 
 # ------------------------------------------------------------------------------------------------ linear maps
