@@ -3,9 +3,9 @@
 import enum as _enum
 
 from msadapter_hook.ops import overrides as _overrides
-from msadapter_hook.ops.overrides import DisableTorchFunctionSubclass  # noqa: F401
-from msadapter_hook.tensor.core import DISABLED as _disabled_torch_function_impl  # noqa: F401
+from msadapter_hook.ops.overrides import DisableTorchFunctionSubclass
 from msadapter_hook.tensor import Size, Tensor, device, dtypes  # noqa: F401
+from msadapter_hook.tensor.core import DISABLED as _disabled_torch_function_impl  # noqa: F401
 from msadapter_hook.tensor.generator import Generator  # noqa: F401
 
 DisableTorchFunction = DisableTorchFunctionSubclass

@@ -1,7 +1,7 @@
 """torch.ops: operators by namespace and name: the adapter's own under `aten`, and those that programs register.
 
-An operator registered in Python has a schema, kernels by dispatch key, and one way of choosing among them. Compiled libraries are made for
-PyTorch's binary interface and cannot be loaded.
+An operator registered in Python has a schema, kernels by dispatch key, and one way of choosing among them. Compiled libraries
+are made for PyTorch's binary interface and cannot be loaded.
 """
 
 import re
@@ -94,7 +94,8 @@ class OpOverload:
             for key in ("Meta", "CompositeExplicitAutograd", "CompositeImplicitAutograd"):
                 if key in kernels:
                     return kernels[key](*args, **kwargs)
-            raise NotImplementedError(f"{self.name()}: attempted to run this operator with Meta tensors, but there was no fake impl or "
+            raise NotImplementedError(f"{self.name()}: attempted to run this operator with Meta tensors, but there was no fake "
+                                      f"impl or "
                                       "Meta kernel registered for this operator")
         implicit = kernels.get("CompositeImplicitAutograd")
         for key in _KERNELS:
@@ -105,7 +106,8 @@ class OpOverload:
                     return kernels[key](*args, **kwargs)
         if implicit is not None:
             return implicit(*args, **kwargs)
-        raise NotImplementedError(f"Could not run '{self.name()}' with arguments from the 'CPU' backend: no kernel is registered for it. "
+        raise NotImplementedError(f"Could not run '{self.name()}' with arguments from the 'CPU' backend: no kernel is "
+                                  f"registered for it. "
                                   "Register one with torch.library (compiled libraries cannot be loaded)")
 
     def decompose(self, *args, **kwargs):
@@ -154,7 +156,8 @@ class OpOverloadPacket:
             raise AttributeError(key)
         found = _NAMES[self._qualified_op_name].get("" if key == "default" else key)
         if found is None:
-            raise AttributeError(f"The underlying op of '{self._qualified_op_name.replace('::', '.')}' has no overload name '{key}'")
+            raise AttributeError(f"The underlying op of '{self._qualified_op_name.replace('::', '.')}' has no overload name "
+                                 f"'{key}'")
         return found
 
     def __call__(self, *args, **kwargs):
@@ -257,7 +260,8 @@ class _Ops(types.ModuleType):
 
     def load_library(self, path):
         """OSError: such a library is compiled against PyTorch. Source: PyTorch, torch.ops.load_library."""
-        raise OSError(f"torch.ops.load_library({str(path)!r}): the library is compiled for PyTorch's binary interface, which is not here; "
+        raise OSError(f"torch.ops.load_library({str(path)!r}): the library is compiled for PyTorch's binary interface, which is "
+                      f"not here; "
                       "register the operators in Python with torch.library")
 
     def import_module(self, module):
@@ -298,14 +302,17 @@ def split(qualified):
 
 
 def define(namespace, schema, tags=()):
-    """Make an operator known by its schema "name.overload(Tensor x) -> Tensor"; gives the OpOverload. RuntimeError where it is known."""
+    """Make an operator known by its schema "name.overload(Tensor x) -> Tensor"; gives the OpOverload. RuntimeError where it is
+    known."""
     parsed = parse(_plain(schema))
     full = f"{namespace}::{parsed.name}"
     overloads = _NAMES.setdefault(full, {})
     existing = overloads.get(parsed.overload)
     if existing is not None and existing._schema is not None:
-        raise RuntimeError(f"Tried to register an operator ({full}{'.' + parsed.overload if parsed.overload else ''}) with the same name and "
-                           "overload name multiple times. Each overload's schema should only be registered with a single call to def().")
+        raise RuntimeError(f"Tried to register an operator ({full}{'.' + parsed.overload if parsed.overload else ''}) with the "
+                           f"same name and "
+                           "overload name multiple times. Each overload's schema should only be registered with a single call "
+                           "to def().")
     made = existing or OpOverload(namespace, parsed.name, parsed.overload)
     made._schema = parsed._replace(text=f"{namespace}::{schema}")
     made.tags = tuple(tags) if isinstance(tags, (tuple, list)) else (tags,)

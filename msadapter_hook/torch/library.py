@@ -7,7 +7,8 @@ import typing
 from . import _ops
 from ._ops import find
 
-__all__ = ["CustomOpDef", "Library", "custom_op", "define", "get_ctx", "get_kernel", "impl", "impl_abstract", "infer_schema", "opcheck",
+__all__ = ["CustomOpDef", "Library", "custom_op", "define", "get_ctx", "get_kernel", "impl", "impl_abstract", "infer_schema",
+           "opcheck",
            "register_autocast", "register_autograd", "register_fake", "register_kernel", "register_torch_dispatch", "register_vmap"]
 
 _DEVICES = {"cpu": "CPU", "cuda": "CUDA", "default": "CompositeExplicitAutograd", "meta": "Meta", "npu": "PrivateUse1"}
@@ -49,7 +50,8 @@ class Library:
             qualified = op_name.name()
         overload = find(qualified, create=True)
         if key in overload.kernels and not allow_override:
-            raise RuntimeError(f"This is not allowed since there's already a kernel registered from python overriding {qualified}'s behavior "
+            raise RuntimeError(f"This is not allowed since there's already a kernel registered from python overriding "
+                               f"{qualified}'s behavior "
                                f"for {key} dispatch key and {self.ns} namespace.")
         overload.kernels[key] = functools.partial(fn, None) if with_keyset else fn
         self._undo.append(lambda: overload.kernels.pop(key, None))
@@ -58,7 +60,8 @@ class Library:
         self.impl(op_name, fn, "Meta", allow_override=True)
 
     def fallback(self, fn, dispatch_key="", *, with_keyset=False):
-        raise NotImplementedError("torch.library.Library.fallback: kernels are chosen per operator; register one with Library.impl for each")
+        raise NotImplementedError("torch.library.Library.fallback: kernels are chosen per operator; register one with "
+                                  "Library.impl for each")
 
     def _destroy(self):
         while self._undo:
@@ -98,7 +101,8 @@ def define(qualname, schema=None, *, lib=None, tags=()):
 
 
 def impl(qualname, types="", func=None, *, lib=None):
-    """A kernel for device types ("cpu", "default", …) or, with a Library first, for a dispatch key. Source: PyTorch, torch.library.impl."""
+    """A kernel for device types ("cpu", "default", …) or, with a Library first, for a dispatch key. Source: PyTorch,
+    torch.library.impl."""
     if isinstance(qualname, Library):  # impl(lib, name, dispatch_key)
         library, name, key = qualname, types, func or ""
 
@@ -142,8 +146,8 @@ def register_kernel(op, device_types, func=None, /, *, lib=None):
 
 
 def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=True):
-    """What the operator gives for tensors without data. An operator that is not defined is accepted: its library may be one that cannot be
-    loaded. Source: PyTorch, torch.library.register_fake."""
+    """What the operator gives for tensors without data. An operator that is not defined is accepted: its library may be one that
+    cannot be loaded. Source: PyTorch, torch.library.register_fake."""
 
     def register(fn):
         find(_qualname(op), create=True).kernels["Meta"] = fn
@@ -201,7 +205,8 @@ def _with_gradient(overload, backward, setup_context):
 
 
 def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
-    """Cast the floating inputs of the operator to `cast_inputs` inside autocast. Source: PyTorch, torch.library.register_autocast."""
+    """Cast the floating inputs of the operator to `cast_inputs` inside autocast. Source: PyTorch,
+    torch.library.register_autocast."""
     overload = find(_qualname(op), create=True)
     inner = overload.dispatch
 
@@ -240,12 +245,14 @@ def register_vmap(op, func=None, /, *, lib=None):
 
 
 def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None, allow_override=False):
-    raise NotImplementedError("torch.library.register_torch_dispatch: there is no dispatch below the operators; use __torch_function__ of the "
+    raise NotImplementedError("torch.library.register_torch_dispatch: there is no dispatch below the operators; use "
+                              "__torch_function__ of the "
                               "class instead")
 
 
 def get_kernel(op, dispatch_key):
-    """The kernel registered for a key, as a callable. RuntimeError where there is none. Source: PyTorch, torch.library.get_kernel."""
+    """The kernel registered for a key, as a callable. RuntimeError where there is none. Source: PyTorch,
+    torch.library.get_kernel."""
     overload = find(_qualname(op))
     key = str(dispatch_key).rpartition(".")[2]
     if overload is None or key not in overload.kernels:
@@ -271,8 +278,8 @@ _TYPES = {int: "SymInt", float: "float", bool: "bool", str: "str"}
 
 
 def infer_schema(prototype_function, /, *, mutates_args, op_name=None):
-    """The schema that the annotations of a function describe: "(Tensor x, float y=1.) -> Tensor". ValueError where one is missing or has no
-    counterpart. Source: PyTorch, torch.library.infer_schema."""
+    """The schema that the annotations of a function describe: "(Tensor x, float y=1.) -> Tensor". ValueError where one is
+    missing or has no counterpart. Source: PyTorch, torch.library.infer_schema."""
     signature = inspect.signature(prototype_function)
     hints = typing.get_type_hints(prototype_function)
     written = set(signature.parameters) if mutates_args == "unknown" else set(mutates_args)
@@ -285,7 +292,8 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None):
             keyword_only = True
             parts.append("*")
         if p.annotation is inspect.Parameter.empty:
-            raise ValueError(f"infer_schema(func): Parameter {name} must have a type annotation. Got func with signature {signature})")
+            raise ValueError(f"infer_schema(func): Parameter {name} must have a type annotation. Got func with signature "
+                             f"{signature})")
         kind = _kind(hints[name], name, signature)
         if name in written and kind.startswith("Tensor"):
             kind = kind.replace("Tensor", f"Tensor(a{letter}!)", 1)
@@ -335,7 +343,8 @@ def _kind(hint, name, signature):
         return _kind(rest[0] if len(rest) == 1 else typing.Union[tuple(rest)], name, signature) + "?"
     if origin in (list, tuple) or getattr(origin, "__name__", "") == "Sequence":
         return _kind(inside[0], name, signature) + "[]"
-    raise ValueError(f"infer_schema(func): Parameter {name} has unsupported type {hint}. The valid types are Tensor, int, float, bool, str, "
+    raise ValueError(f"infer_schema(func): Parameter {name} has unsupported type {hint}. The valid types are Tensor, int, "
+                     f"float, bool, str, "
                      f"Number, dtype, device, lists and optionals of them. Got func with signature {signature})")
 
 
@@ -395,8 +404,8 @@ class CustomOpDef:
 
 
 def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None):
-    """Make a function an opaque operator "namespace::name": it runs without recording, and its gradient is the one registered. Source:
-    PyTorch, torch.library.custom_op."""
+    """Make a function an opaque operator "namespace::name": it runs without recording, and its gradient is the one registered.
+    Source: PyTorch, torch.library.custom_op."""
 
     def make(function):
         text = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
@@ -410,9 +419,10 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
     return make if fn is None else make(fn)
 
 
-def opcheck(op, args, kwargs=None, *, test_utils=("test_schema", "test_autograd_registration"), raise_exception=True, atol=None, rtol=None):
-    """Run the operator and see that it writes only what its schema says, and gives what its fake kernel says. Gives {check: "SUCCESS" or the
-    error}. Source: PyTorch, torch.library.opcheck."""
+def opcheck(op, args, kwargs=None, *, test_utils=("test_schema", "test_autograd_registration"), raise_exception=True, atol=None,
+            rtol=None):
+    """Run the operator and see that it writes only what its schema says, and gives what its fake kernel says. Gives {check:
+    "SUCCESS" or the error}. Source: PyTorch, torch.library.opcheck."""
     from . import equal
 
     overload = op._opoverload if isinstance(op, CustomOpDef) else op

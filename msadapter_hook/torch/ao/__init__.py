@@ -1,3 +1,3 @@
 """torch.ao: importable; quantization is refused where it would change a model."""
 
-from . import nn, quantization  # noqa: F401
+from . import nn, quantization

@@ -16,7 +16,8 @@ class _Quantized(_types.ModuleType):
     @engine.setter
     def engine(self, name):
         if name not in self.supported_engines:
-            raise RuntimeError(f"quantized engine {name} is not supported: quantized operators are not provided; keep the model in floating "
+            raise RuntimeError(f"quantized engine {name} is not supported: quantized operators are not provided; keep the model "
+                               f"in floating "
                                "point or use float16/bfloat16")
 
 

@@ -4,7 +4,8 @@ import enum as _enum
 
 from .._refusal import refuse_all as _refuse_all
 
-_ADVICE = ("there is no export of whole programs; run the module as it is, trace it with torch.fx.symbolic_trace, or save its state_dict "
+_ADVICE = ("there is no export of whole programs; run the module as it is, trace it with torch.fx.symbolic_trace, or save its "
+           "state_dict "
            "with torch.save")
 
 _refuse_all(globals(), "torch.export", "export export_for_training load save unflatten register_dataclass draft_export", _ADVICE)

@@ -3,9 +3,10 @@
 import enum as _enum
 
 from .._refusal import refuse_all as _refuse_all
-from . import operators, symbolic_helper  # noqa: F401
+from . import operators, symbolic_helper
 
-_ADVICE = ("there is no graph of PyTorch's operators to export; save the state_dict with torch.save and export with PyTorch itself, or "
+_ADVICE = ("there is no graph of PyTorch's operators to export; save the state_dict with torch.save and export with PyTorch "
+           "itself, or "
            "convert the checkpoint for MindSpore and use mindspore.export")
 
 _refuse_all(globals(), "torch.onnx", "export dynamo_export export_to_pretty_string unconvertible_ops register_custom_op", _ADVICE)

@@ -1,3 +1,3 @@
 """torch.ao.nn: modules of quantization."""
 
-from . import intrinsic, qat, quantizable, quantized  # noqa: F401
+from . import intrinsic, qat, quantizable, quantized

@@ -6,12 +6,14 @@ from ... import nn as _nn
 from ..._refusal import refuse_all as _refuse_all
 from ..._refusal import refused as _refused
 
-ADVICE = ("quantized operators are not provided; keep the model in floating point, use float16 or bfloat16 (torch.autocast), or quantize "
+ADVICE = ("quantized operators are not provided; keep the model in floating point, use float16 or bfloat16 (torch.autocast), or "
+          "quantize "
           "the checkpoint with PyTorch")
 
 _refuse_all(globals(), "torch.ao.quantization",
             "quantize quantize_dynamic quantize_qat prepare prepare_qat convert fuse_modules fuse_modules_qat get_default_qconfig "
-            "get_default_qat_qconfig get_default_qconfig_mapping get_default_qat_qconfig_mapping propagate_qconfig_ add_quant_dequant "
+            "get_default_qat_qconfig get_default_qconfig_mapping get_default_qat_qconfig_mapping propagate_qconfig_ "
+            "add_quant_dequant "
             "swap_module prepare_fx prepare_qat_fx convert_fx fuse_fx", ADVICE)
 
 QConfig = _namedtuple("QConfig", ("activation", "weight"))

@@ -1,0 +1,3 @@
+"""torch.fx.passes: analyses and changes of graphs."""
+
+from . import shape_prop
