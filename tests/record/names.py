@@ -29,7 +29,9 @@ def public(name):
         listed = [n for n in dir(module) if not n.startswith("_") and callable(getattr(module, n))
                   and getattr(getattr(module, n), "__module__", None) not in ("typing", "builtins", "torch._C")]
         listed += [n for n in dir(module) if type(getattr(module, n)).__name__ == "builtin_function_or_method"]
-    return sorted(n for n in set(listed) if not isinstance(getattr(module, n, None), types.ModuleType))
+    internal = {n for n in listed if getattr(getattr(module, n, None), "__module__", None) == "torch._C"}  # of its compiled part
+    return sorted(n for n in set(listed) - internal
+                  if not isinstance(getattr(module, n, None), types.ModuleType) and not n.startswith("_add_docstr"))
 
 
 if __name__ == "__main__":
