@@ -1,4 +1,5 @@
-"""The operators of PyTorch, each under its schema; importing this package registers them and gives Tensor its methods."""
+"""The operators of PyTorch, each under its schema; importing this package registers them and gives Tensor its
+methods."""
 
 import importlib
 
@@ -6,11 +7,11 @@ from .binding import RETURN_TYPES
 from .registry import METHODS, OPERATORS, attach, call, functions
 
 # One module per family; each registers its operators when it is imported.
-FAMILIES = ["creation", "ranges", "sharing", "views", "joining", "shape", "padding", "scatter", "masking", "random",
-            "pointwise", "binary", "comparison", "bitwise", "complex", "activation", "reduction", "matmul", "einsum",
-            "loss", "loss_margin", "sorting", "scan", "statistics", "gradient", "special", "convolution", "pooling",
-            "normalization", "embedding", "attention", "recurrent", "legacy", "distance", "interpolation", "linalg",
-            "decomposition", "matrix_norms", "fft", "numbered", "methods"]
+FAMILIES = ["creation", "ranges", "sharing", "views", "joining", "shape", "padding", "scatter", "segments", "masking",
+            "random", "pointwise", "binary", "comparison", "bitwise", "complex", "activation", "reduction", "matmul",
+            "einsum", "loss", "loss_margin", "sorting", "scan", "statistics", "gradient", "special", "convolution",
+            "pooling", "normalization", "embedding", "attention", "recurrent", "legacy", "distance", "interpolation",
+            "linalg", "decomposition", "matrix_norms", "fft", "numbered", "foreach", "methods"]
 
 for _family in FAMILIES:
     importlib.import_module(f"{__name__}.{_family}")
