@@ -307,19 +307,31 @@ def _forward(name):
     return method
 
 
+def _divided_by(self, other):
+    return OPERATORS["mul"](OPERATORS["reciprocal"](self), other)
+
+
+#: Reflected forms that PyTorch computes otherwise than by exchanging the operands; `3 / x` rounds twice there.
+_REFLECTED = {"add": lambda self, other: OPERATORS["add"](self, other), "mul": lambda self, other: OPERATORS["mul"](self, other),
+              "sub": lambda self, other: OPERATORS["rsub"](self, other), "div": _divided_by}
+
+
 def _reflected(name):
     entry = OPERATORS[name]
+    compute = _REFLECTED.get(name) or (lambda self, other: entry(other, self))
 
     def method(self, other):
         if not isinstance(other, (Tensor, int, float, complex)) and not arguments.is_number(other):
             return NotImplemented
-        return entry(other, self)
+        return compute(self, other)
 
     return method
 
 
 def _updating(name):
     def method(self, other):
+        if not isinstance(other, (Tensor, int, float, complex, np.ndarray)) and not arguments.is_number(other):
+            return NotImplemented
         return getattr(self, name)(other)
 
     return method
