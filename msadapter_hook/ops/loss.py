@@ -248,6 +248,14 @@ def _soft_cross_entropy(input, target, weight, reduction, label_smoothing, axis)
 
 
 # ------------------------------------------------------------------------------------------------ binary classes
+def _is_probability(v):
+    """Whether a value is known to lie between 0 and 1 by what made it, so that it need not be looked at (and computed) now."""
+    node = v.node
+    while node is not None and node.primitive.name in ("reshape", "transpose", "strided_slice", "copy"):
+        node = node.inputs[0].node
+    return node is not None and node.primitive.name in ("sigmoid", "softmax")
+
+
 @operator(f"binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, {LEGACY}) -> Tensor", saves="input target",
           grad_name="BinaryCrossEntropyBackward0", **LOSS)
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
@@ -263,9 +271,10 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     if input.dtype != target.dtype:
         raise RuntimeError(f"Found dtype {dtype_of(target).scalar_name} but expected {dtype_of(input).scalar_name}")
     not_variable("binary_cross_entropy", weight=weight)
-    x = input.numpy
-    if x.size and not bool(((x >= 0) & (x <= 1) | (x != x)).all()):
-        raise RuntimeError("all elements of input should be between 0 and 1")
+    if not _is_probability(input):
+        x = input.numpy
+        if x.size and not bool(((x >= 0) & (x <= 1) | (x != x)).all()):
+            raise RuntimeError("all elements of input should be between 0 and 1")
     made = prims.binary_cross_entropy(input, target)
     if weight is not None:
         made = made * to(weight, dtype_of(made))

@@ -72,10 +72,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     if beta == 0:
         return reduced(prims.absolute(a - b), reduction)
     check_floating(a, "smooth_l1_cpu")
-    diff = a - b
-    size = prims.absolute(diff)
-    near = value_of(size.numpy < beta)
-    return reduced(prims.where(near, diff * diff * (0.5 / beta), size - 0.5 * beta), reduction)
+    return reduced(prims.smooth_l1(a, b, beta=float(beta)), reduction)
 
 
 @operator("huber_loss(Tensor input, Tensor target, str reduction='mean', float delta=1.0, Tensor? weight=None) -> "
@@ -92,10 +89,8 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     a, b = together(input, target)
     check_floating(a, "huber_cpu")
-    diff = a - b
-    size = prims.absolute(diff)
-    near = value_of(size.numpy <= delta)
-    made = prims.where(near, diff * diff * 0.5, (size - 0.5 * delta) * delta)
+    made = prims.smooth_l1(a, b, beta=float(delta))
+    made = made * delta if delta != 1 else made
     if weight is not None:
         if weight.shape != input.shape:
             raise ValueError("Weights and input must have the same size.")

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from msadapter_hook.backend import primitive
+from msadapter_hook.backend import primitive, stop_gradient
 from msadapter_hook.tape import Primitive, Value, constant
 
-from .pointwise import log, log1p, maximum, neg, sigmoid, sub
+from .pointwise import absolute, less, log, log1p, maximum, neg, sgn, sigmoid, sub, where
 from .reduction import _log_softmax, softmax
 
-__all__ = ["binary_cross_entropy", "sigmoid_cross_entropy", "sparse_cross_entropy"]
+__all__ = ["binary_cross_entropy", "sigmoid_cross_entropy", "smooth_l1", "sparse_cross_entropy"]
 
 
 def one_hot(index, classes, dtype) -> Value:
@@ -42,8 +42,21 @@ def _bce_input(g, out, x, t):
     return g * ((x - t) / maximum(x * (1 - x), constant(1e-12, x.dtype)))
 
 
+def _mindspore_bce():
+    """MindSpore's kernel has the gradient, but adds 1e-12 to what it takes the logarithm of."""
+    kernel, log_, low = primitive("BinaryCrossEntropy", "none"), primitive("Log"), primitive("Maximum")
+
+    def run(x, t):
+        rough = kernel(x, t, None)
+        exact = (t - 1) * low(log_(1 - x), -100.0) - t * low(log_(x), -100.0)
+        return rough + stop_gradient(exact - rough)
+
+    return run
+
+
 binary_cross_entropy = Primitive(  # elementwise; logarithms end at -100, their gradients at 1e12
-    "binary_cross_entropy", host=_bce, uses_output=False,
+    "binary_cross_entropy", host=_bce, uses_output=False, mindspore=_mindspore_bce,
+    guard=lambda x, t: x.size > 0 and not t.requires_grad,
     vjp=[_bce_input, lambda g, out, x, t: g * (log1p(neg(x)) - log(x))])
 
 
@@ -57,3 +70,22 @@ sigmoid_cross_entropy = Primitive(  # -t log s(x) - (1 - t) log(1 - s(x)), witho
     mindspore=lambda: primitive("SigmoidCrossEntropyWithLogits"),
     guard=lambda x, t: x.size > 0 and x.shape == t.shape and not t.requires_grad,
     vjp=[lambda g, out, x, t: g * (sigmoid(x) - t), lambda g, out, x, t: neg(g * x)])
+
+
+def _smooth_l1(a, b, *, beta):
+    size = np.abs(a - b)
+    made = np.where(size < beta, size * size * a.dtype.type(0.5 / beta), size - a.dtype.type(0.5 * beta))
+    return made.astype(a.dtype, copy=False)
+
+
+def _smooth_l1_slope(g, a, b, beta):
+    diff = a - b
+    near = less(absolute(diff), constant(beta, a.dtype))
+    return g * where(near, diff / beta, sgn(diff))
+
+
+smooth_l1 = Primitive(  # elementwise: squared below beta, absolute above
+    "smooth_l1", host=_smooth_l1, uses_output=False, mindspore=lambda *, beta: primitive("SmoothL1Loss", beta, "none"),
+    guard=lambda a, b, *, beta: a.size > 0 and a.ndim > 0 and a.shape == b.shape,
+    vjp=[lambda g, out, a, b, *, beta: _smooth_l1_slope(g, a, b, beta),
+         lambda g, out, a, b, *, beta: neg(_smooth_l1_slope(g, a, b, beta))])
