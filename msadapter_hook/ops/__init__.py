@@ -10,7 +10,7 @@ from .registry import METHODS, OPERATORS, attach, call, functions
 FAMILIES = ["creation", "ranges", "sharing", "views", "joining", "shape", "padding", "scatter", "segments", "masking",
             "random", "pointwise", "binary", "comparison", "bitwise", "complex", "activation", "reduction", "matmul",
             "einsum", "loss", "loss_margin", "sorting", "scan", "statistics", "gradient", "special", "convolution",
-            "pooling", "normalization", "embedding", "attention", "recurrent", "legacy", "distance", "interpolation",
+            "pooling", "normalization", "embedding", "attention", "native_attention", "recurrent", "legacy", "distance", "interpolation",
             "linalg", "decomposition", "matrix_norms", "fft", "numbered", "foreach", "methods"]
 
 for _family in FAMILIES:

@@ -6,7 +6,7 @@ import numpy as np
 
 from msadapter_hook import prims
 from msadapter_hook.tape import Value, no_grad, value_of
-from msadapter_hook.tensor import Size
+from msadapter_hook.tensor import Size, Tensor
 
 from ._contract import shaped
 from .promotion import dtype_of
@@ -100,12 +100,20 @@ plain(functional_embedding, name="nn.functional.embedding")
 
 
 # ------------------------------------------------------------------------------------------------ bags
-@operator("_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, str mode, Tensor? per_sample_weights, int "
+@operator("_embedding_bags(Tensor weight, Tensor indices, Tensor offsets, str mode, Tensor? per_sample_weights, int "
           "padding_idx, "
           "bool include_last_offset, bool scale_grad_by_freq) -> Tensor", forms="function", grad_name="EmbeddingBagBackward0")
-def _embedding_bag(weight, indices, offsets, mode, per_sample_weights, padding_idx, include_last_offset, scale_grad_by_freq):
+def _embedding_bags(weight, indices, offsets, mode, per_sample_weights, padding_idx, include_last_offset, scale_grad_by_freq):
     _check_indices(indices, "embedding_bag")
-    _in_range(indices, weight.shape[0])
+    outside = (indices.numpy < 0) | (indices.numpy >= weight.shape[0])
+    if outside.any():
+        raise RuntimeError("embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be "
+                           f"{int(indices.numpy[outside][0])}")
+    if per_sample_weights is not None and per_sample_weights.dtype != weight.dtype:
+        names = [dtype_of(v).scalar_name for v in (weight, per_sample_weights)]
+        raise RuntimeError("Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
+                           f"'per_sample_weights'; but type torch.{names[0]}Tensor does not equal torch.{names[1]}Tensor "
+                           "(while checking arguments for embedding_bag)")
     at, starts = indices.numpy, offsets.numpy
     if starts.size and starts[0] != 0:
         raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
@@ -149,10 +157,16 @@ def _largest(rows, starts, ends, live, bags):
         if places.size:
             chosen[b] = places[np.argmax(x[places], 0)]
             full[b] = True
-    if not rows.shape[0]:
-        return value_of(np.zeros((bags, width), x.dtype))
+    if not rows.shape[0]:  # zeros that still belong to the graph
+        return prims.index_add(value_of(np.zeros((bags, width), x.dtype)), value_of(np.zeros(0, np.int64)), rows, axis=0)
     made = prims.take_along(rows, value_of(chosen), axis=0)
     return made if full.all() else made * value_of(full.astype(x.dtype))
+
+
+def _check_padding(padding_idx, rows):
+    if not -rows <= padding_idx < rows:
+        raise RuntimeError(f"padding_idx must be within the number of embeddings, {-rows} through {rows - 1}, but got "
+                           f"{padding_idx}")
 
 
 def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean", sparse=False,
@@ -208,10 +222,9 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
         _renormalize(weight, input, max_norm, norm_type)
     if padding_idx is not None:
         rows = weight.size(0)
-        if not -rows <= padding_idx < rows:
-            raise AssertionError("padding_idx must be within the number of embeddings")
+        _check_padding(padding_idx, rows)
         padding_idx = padding_idx % rows
-    return call("_embedding_bag", weight, input, offsets, mode, per_sample_weights, -1 if padding_idx is None else padding_idx,
+    return call("_embedding_bags", weight, input, offsets, mode, per_sample_weights, -1 if padding_idx is None else padding_idx,
                 include_last_offset, scale_grad_by_freq)
 
 
@@ -222,3 +235,52 @@ def call_int64():
 
 
 plain(embedding_bag, name="nn.functional.embedding_bag")
+
+
+_MODES = ("sum", "mean", "max")
+
+
+def root_embedding_bag(weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False, per_sample_weights=None,
+                       include_last_offset=False, padding_idx=None):
+    """(output, bag of each index, size of each bag, index of each largest element): mode 0 sums, 1 means, 2 is largest.
+
+    What no gradient would need is empty or zero, as in PyTorch. Source: PyTorch, torch.embedding_bag.
+    """
+    if indices.dim() not in (1, 2):
+        raise RuntimeError(f"input has to be a 1D or 2D Tensor, but got Tensor of dimension {indices.dim()}")
+    if indices.dim() == 1 and offsets.dim() != 1:
+        raise RuntimeError(f"offsets has to be a 1D Tensor, but got Tensor of dimension {offsets.dim()}")
+    if weight.dim() != 2:
+        raise RuntimeError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}")
+    if per_sample_weights is not None and per_sample_weights.numel() != indices.numel():
+        raise RuntimeError("per_sample_weights must have as many elements as indices, but got "
+                           f"{per_sample_weights.numel()} and {indices.numel()}")
+    if padding_idx is not None and padding_idx != -1:
+        _check_padding(padding_idx, weight.size(0))
+        padding_idx = padding_idx % weight.size(0)
+    else:
+        padding_idx = -1
+    indices = indices.reshape(-1)
+    made = call("_embedding_bags", weight, indices, offsets, _MODES[mode], per_sample_weights, padding_idx, include_last_offset,
+                scale_grad_by_freq)
+    at, starts, bags = indices.value.numpy, offsets.value.numpy, made.size(0)
+    ends = starts[1:] if include_last_offset else np.append(starts[1:], at.size)
+    bag_of = np.repeat(np.arange(bags), ends - starts[:bags]).astype(at.dtype)
+    live = at[:bag_of.size] != padding_idx
+    sizes = np.bincount(bag_of[live], minlength=bags).astype(at.dtype)
+    largest = sizes
+    if mode == 2:
+        rows, largest = weight.value.numpy, np.zeros((bags, weight.size(1)), at.dtype)
+        for b in range(bags):
+            places = at[:bag_of.size][(bag_of == b) & live]
+            if places.size:
+                largest[b] = places[np.argmax(rows[places], 0)]
+    elif mode == 0 and padding_idx < 0:  # the sum needs none of these
+        bag_of, sizes = bag_of[:0], np.zeros_like(sizes)
+        largest = sizes
+    return made, *[Tensor._make(value_of(np.ascontiguousarray(a)), None) for a in (bag_of, sizes, largest)]
+
+
+for _name in ("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"):
+    plain(root_embedding_bag, name=_name)
+root_embedding_bag.__name__ = root_embedding_bag.__qualname__ = "embedding_bag"

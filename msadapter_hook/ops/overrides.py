@@ -84,7 +84,8 @@ def pop_mode():
 
 
 def call_mode(function, args, kwargs):
-    """Ask the innermost function mode of this thread, which is not entered while it answers. What it calls meets the modes outside."""
+    """Ask the innermost function mode of this thread, which is not entered while it answers: what it calls meets the
+    modes outside."""
     modes = state.modes
     tensors = [t for t in (*args, *kwargs.values()) if getattr(type(t), "_overrides", False)]
     state.modes = modes[:-1]

@@ -142,6 +142,11 @@ def is_same_size(self, other):
     return self._size == other._size
 
 
+def to_dense(self, dtype=None, *, masked_grad=None):
+    """The tensor itself: every tensor is dense here. Source: PyTorch, Tensor.to_dense."""
+    return self if dtype is None else self.to(dtype)
+
+
 def storage_type(self):
     return type(self.untyped_storage())
 
@@ -149,7 +154,7 @@ def storage_type(self):
 def install():
     """Attach the protocol to Tensor, and tensors to the generator's states."""
     for method in (__repr__, __deepcopy__, __reduce_ex__, is_floating_point, is_complex, is_signed, is_inference, cuda, npu,
-                   get_device, pin_memory, is_pinned, share_memory_, is_shared, is_same_size):
+                   get_device, pin_memory, is_pinned, share_memory_, is_shared, is_same_size, to_dense):
         setattr(Tensor, method.__name__, method)
     for name, kinds in {"is_cuda": ("cuda",), "is_cpu": ("cpu",), "is_meta": ("meta",), "is_mps": ("mps",), "is_npu": ("npu",),
                         "is_xpu": ("xpu",), "is_ipu": ("ipu",), "is_xla": ("xla",), "is_maia": ("maia",),

@@ -117,3 +117,17 @@ def _is_torch_function_enabled():
 def _len_torch_function_stack():
     """How many function modes are entered in this thread."""
     return len(_overrides.state.modes)
+
+
+def _DisableFuncTorch():
+    """Context: there is no stack of interpreters of torch.func to set aside."""
+    import contextlib
+
+    return contextlib.nullcontext()
+
+
+def _DisableTorchDispatch():
+    """Context: there is no `__torch_dispatch__` to turn off."""
+    import contextlib
+
+    return contextlib.nullcontext()

@@ -9,8 +9,8 @@ from msadapter_hook.ops import registry as _registry
 from . import Tensor
 from ._refusal import refused as _refused
 
-__all__ = ["get_ignored_functions", "get_overridable_functions", "get_testing_overrides", "handle_torch_function", "has_torch_function",
-           "resolve_name", "is_tensor_like", "is_tensor_method_or_property", "wrap_torch_function", "enable_reentrant_dispatch"]
+__all__ = ["get_ignored_functions", "get_overridable_functions", "get_testing_overrides", "handle_torch_function",
+           "has_torch_function", "resolve_name", "is_tensor_like", "is_tensor_method_or_property", "wrap_torch_function", "enable_reentrant_dispatch"]
 
 
 class TorchFunctionMode:
@@ -110,8 +110,9 @@ def _public():
 
 def get_overridable_functions():
     """{namespace: its functions that ask `__torch_function__`}. Source: PyTorch, torch.overrides.get_overridable_functions."""
-    from . import fft, linalg, nn, special
     import sys
+
+    from . import fft, linalg, nn, special
 
     spaces = {"torch": sys.modules[__name__.rpartition(".")[0]], "torch.Tensor": Tensor, "torch.nn.functional": nn.functional,
               "torch.linalg": linalg, "torch.fft": fft, "torch.special": special}
@@ -148,5 +149,4 @@ def enable_reentrant_dispatch():
     return contextlib.nullcontext()
 
 
-get_testing_overrides = _refused("torch.overrides.get_testing_overrides", "the signatures are in the operators' docstrings; write the "
-                                 "overrides you need by hand")
+get_testing_overrides = _refused("torch.overrides.get_testing_overrides", "write the overrides you need by hand")

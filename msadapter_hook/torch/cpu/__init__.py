@@ -1,8 +1,8 @@
-"""torch.cpu: the CPU under the interface of an accelerator. Everything runs at once, so streams and events have nothing to wait for."""
+"""torch.cpu: the CPU under the interface of an accelerator. Calls return when done: streams and events wait for nothing."""
 
 import contextlib as _contextlib
 
-from . import amp  # noqa: F401
+from . import amp
 
 
 class Stream:

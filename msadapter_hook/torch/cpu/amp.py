@@ -19,6 +19,7 @@ class GradScaler(_GradScaler):
     """torch.amp.GradScaler("cpu", …). Source: PyTorch, torch.cpu.amp.GradScaler."""
 
     def __init__(self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
-        _warnings.warn("torch.cpu.amp.GradScaler is deprecated: write torch.amp.GradScaler('cpu', ...)", FutureWarning, stacklevel=2)
+        _warnings.warn("torch.cpu.amp.GradScaler is deprecated: write torch.amp.GradScaler('cpu', ...)", FutureWarning,
+                       stacklevel=2)
         super().__init__("cpu", init_scale=init_scale, growth_factor=growth_factor, backoff_factor=backoff_factor,
                          growth_interval=growth_interval, enabled=enabled)

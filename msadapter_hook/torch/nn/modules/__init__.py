@@ -176,3 +176,7 @@ __all__ = [
     "Unflatten", "Unfold", "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d",
     "ZeroPad3d",
 ]  # fmt: skip
+
+from . import _calls, _global_hooks, module  # noqa: E402
+
+_global_hooks.share_tables(module, _calls)

@@ -1,4 +1,5 @@
 # Hooks that apply to every Module: their tables, and the functions that register them (public in `modules.module`).
+import types
 from collections import OrderedDict
 
 from ...utils.hooks import RemovableHandle
@@ -93,3 +94,21 @@ def register_module_full_backward_hook(hook):
         )
     _Kind.full = True
     return _register(_global_backward_hooks, hook)
+
+
+class _SharedTables(types.ModuleType):
+    # A module in which assigning one of the tables above assigns it wherever it is used.
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        if name == "_global_is_full_backward_hook":
+            _Kind.full = value
+        elif name.startswith("_global_"):
+            for namespace in self._sharing:
+                namespace[name] = value
+
+
+def share_tables(module, *others):
+    """Programs and libraries reset the tables by assigning to `torch.nn.modules.module`: make that reach all users."""
+    module.__dict__["_sharing"] = (globals(), *[o.__dict__ for o in others])
+    module.__class__ = _SharedTables
