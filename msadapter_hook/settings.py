@@ -42,6 +42,11 @@ def _choice(*words):
     return parse
 
 
+def _asked(name, text):
+    """PyTorch's own switches are on for these words and off for any other."""
+    return text.strip().lower() in ("1", "y", "yes", "true")
+
+
 def _text(name, text):
     return text
 
@@ -109,6 +114,13 @@ class Settings:
         None,
         _text,
         "instruction set of MindSpore's CPU kernels; unset: AVX2 on AVX-512 processors",
+    )
+    force_weights_only: bool = _variable(
+        "TORCH_FORCE_WEIGHTS_ONLY_LOAD", False, _asked, "1: torch.load is weights_only=True, whatever the call says"
+    )
+    force_no_weights_only: bool = _variable(
+        "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", False, _asked,
+        "1: torch.load is weights_only=False where the call does not say (a file can then execute code)"
     )
     openblas_coretype: str | None = _variable(
         "OPENBLAS_CORETYPE", None, _text, "kernels of NumPy's products; unset: from the processor's flags"

@@ -13,6 +13,7 @@ from enum import Enum
 
 import numpy as np
 
+from msadapter_hook import settings
 from msadapter_hook.tensor import UntypedStorage
 from msadapter_hook.tensor import dtypes as _dtypes
 
@@ -449,8 +450,14 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
     `map_location`: a device, a string, a dict of locations, or `function(storage, location) -> storage`.
     Errors: pickle.UnpicklingError for what is not allowed, RuntimeError for broken files.
     """
-    if weights_only is None:
-        weights_only = pickle_module is None
+    chosen = settings.reload()  # a program may have set the variable itself
+    if chosen.force_weights_only and chosen.force_no_weights_only:
+        raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be set, but "
+                           "both were set.")
+    if chosen.force_weights_only:
+        weights_only = True
+    elif weights_only is None:
+        weights_only = pickle_module is None and not chosen.force_no_weights_only
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     if not weights_only:
