@@ -20,7 +20,7 @@ from .promotion import (
     to,
 )
 from .refusals import not_implemented
-from .registry import OPERATORS, operator
+from .registry import METHODS, OPERATORS, operator
 
 ALL = "function method inplace out"
 
@@ -332,6 +332,21 @@ def float_power(self, exponent):
     if not isinstance(exponent, Value):
         return pow(a, exponent)
     return pow(a, to(exponent, wide))
+
+
+def _float_power_in_place(self, exponent):
+    """The power, in place; the tensor must be in double precision. Source: PyTorch, Tensor.float_power_."""
+    made = OPERATORS["float_power"](self, exponent)
+    if made._dtype is not self._dtype:
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {self._dtype.scalar_name} but the operation's result requires dtype "
+            f"{made._dtype.scalar_name}"
+        )
+    return _raise_in_place(self, exponent)
+
+
+_raise_in_place = METHODS["float_power_"]
+METHODS["float_power_"] = _float_power_in_place
 
 
 def _scale(a, exponent):

@@ -369,9 +369,8 @@ def _consecutive(array, axis):
 
 
 def _three(found, inverse, counts):
-    return tuple(
-        [value_of(np.ascontiguousarray(a if i == 0 else np.asarray(a, np.int64))) for i, a in enumerate((found, inverse, counts))]
-    )
+    places = [np.array(a, np.int64, order="C") for a in (inverse, counts)]
+    return tuple([value_of(a) for a in (np.array(found, order="C"), *places)])
 
 
 @operator(

@@ -1,0 +1,3 @@
+"""torch._refs.fft: the functions of torch.fft."""
+
+from ..fft import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""torch._refs.linalg: the functions of torch.linalg."""
+
+from ..linalg import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""torch._refs.nn."""
+
+from . import functional  # noqa: F401

@@ -1,0 +1,3 @@
+"""torch._refs.special: the functions of torch.special."""
+
+from ..special import *  # noqa: F403
