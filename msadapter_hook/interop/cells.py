@@ -83,7 +83,7 @@ def cell_module_class(Module):
     })
 
 
-def CellModule(cell, Module=None):  # noqa: N802  (reads as a class where it is called)
+def CellModule(cell, Module=None):
     """`cell` as a served module. `Module`: the served base class; the one of `import torch` by default."""
     if Module is None:
         import sys
