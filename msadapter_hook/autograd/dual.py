@@ -24,6 +24,11 @@ def enter():
     return 0
 
 
+def number():
+    """The number of the open level, -1 where there is none."""
+    return -1 if _current.level is None else 0
+
+
 def leave(number=None):
     """Close the level."""
     if _current.level is None:

@@ -30,6 +30,13 @@ def current_pass():
     return _passes.running[-1] if _passes.running else None
 
 
+def queue_callback(callback):
+    """Call `callback()` at the end of the backward pass that runs. RuntimeError where none does."""
+    if not _passes.running:
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    _passes.running[-1].callbacks.append(callback)
+
+
 class Tap:
     """What watches one output of a node: hooks on its gradient, tensors that keep it, requests that capture it."""
 
@@ -63,6 +70,7 @@ class Backward:
         self.roots = roots
         self.ones = implicit
         self.observe = observe
+        self.callbacks = []
 
     # -------------------------------------------------------------------------------------------- order
     def _graph(self):
@@ -143,6 +151,8 @@ class Backward:
         _passes.running.append(self)
         try:
             self._run()
+            for callback in self.callbacks:  # which may queue further ones
+                callback()
         finally:
             _passes.running.pop()
             state.enabled = before

@@ -12,7 +12,7 @@ import numpy as np
 from msadapter_hook import prims
 from msadapter_hook.tape import enable_grad, value_of
 from msadapter_hook.tape.recording import state
-from msadapter_hook.tensor import Tensor
+from msadapter_hook.tensor import Tensor, cast_value
 from msadapter_hook.tensor.leaf import Leaf
 
 from .engine import Backward, key_of
@@ -117,7 +117,7 @@ def dual(level, tensor, tangent):
             "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. "
             f"Tensor is of size {list(tensor.shape)} while the given forward gradient is of size {list(tangent.shape)}.")
     value = prims.reshape(tensor.value, shape=tuple(tensor.shape))
-    level.tangents[value] = tangent.value
+    level.tangents[value] = cast_value(tangent.value, tensor.dtype)
     return Tensor._make(value, tensor.dtype)
 
 

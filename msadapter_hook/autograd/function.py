@@ -191,6 +191,9 @@ class _FunctionPrimitive:
                 g = value_of(np.zeros(shape, dtype))
             given.append(Tensor._make(g) if g is not None else None)
         function = ctx._function
+        if function.vjp is not Function.vjp and function.backward is not Function.backward:
+            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement "
+                               "one of them.")
         if function.vjp is not Function.vjp and function.backward is Function.backward:
             result = function.vjp(ctx, *given)
         else:

@@ -251,6 +251,8 @@ def saved_attribute(node, name):
     if node.freed:
         raise RuntimeError(SECOND_TIME)
     value = node.inputs[place]
+    if isinstance(value, Packed):
+        return Tensor._make(Value(value.shape, value.dtype, value.numpy, None, value.node, value.index, value.requires_grad, value.leaf))
     if value.leaf is not None and value.leaf.tensor is not None and value.leaf.tensor() is not None:
         return value.leaf.tensor()
     return Tensor._make(value)

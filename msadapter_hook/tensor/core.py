@@ -74,14 +74,21 @@ class TensorBase:
             self._history.views = True
             made = Tensor._window(self._history, self._moves + (move,), size, stride, offset, dtype)
         made._base = self._base if self._base is not None else self
+        if self._extra is not None and "multiview" in self._extra:
+            made._extra_state()["multiview"] = self._extra["multiview"]
         return made
 
     def _view_without_history(self, move, size, stride, offset, dtype):
         """A view made while nothing is recorded: it shares the data, and claims to be a leaf that requires grad."""
         history = self._alias_history(share_version=True)
         made = Tensor._window(history, (move,), size, stride, offset, dtype)
-        if dtype.is_floating_point or dtype.is_complex:
-            made = made._alias(Tensor, share_version=True, leaf=UnkeptLeaf(None))
+        return made._unrecorded_view((self._base if self._base is not None else self).requires_grad)
+
+    def _unrecorded_view(self, requires_grad=True):
+        """This window (of a history without gradients) as a view made while nothing is recorded, whose base requires grad or not."""
+        made = self
+        if requires_grad and (self._dtype.is_floating_point or self._dtype.is_complex):
+            made = self._alias(Tensor, share_version=True, leaf=UnkeptLeaf(None))
         made._extra = {"no_grad_view": "inference" if state.inference else "no_grad"}
         return made
 
@@ -121,6 +128,8 @@ class TensorBase:
                     return v.detach()
                 return v
             v = self._through(history.read())
+            if v.requires_grad and self._moves and self._extra is not None and "retains" in self._extra:
+                self._retain_here(v)
             if state.enabled or not history.value.requires_grad:
                 self._value = v
                 self._generation = storage.generation
@@ -133,6 +142,17 @@ class TensorBase:
             self._value, self._source, self._generation = v, base, storage.generation
             return v
         return self._through(v)
+
+    def _retain_here(self, v):
+        """Keep the gradient of what this view shows now, no longer that of what it showed before a write."""
+        old = self._value
+        tap = old.node.taps.pop(old.index, None) if old is not None and old.node is not None and old.node.taps else None
+        if tap is not None:
+            old.node.taps[old.index] = type(tap)()
+            old.node.taps[old.index].hooks = tap.hooks
+            if v.node.taps is None:
+                v.node.taps = {}
+            v.node.taps.setdefault(v.index, type(tap)()).retained = tap.retained
 
     def _through(self, v):
         """The base Value seen through the moves; nodes of the view bear its name."""

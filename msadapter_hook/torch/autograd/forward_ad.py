@@ -47,3 +47,9 @@ class dual_level:
 
     def __exit__(self, *exc):
         exit_dual_level()
+
+
+def __getattr__(name):
+    if name == "_current_level":
+        return _dual.number()
+    raise AttributeError(f"module 'torch.autograd.forward_ad' has no attribute '{name}'")

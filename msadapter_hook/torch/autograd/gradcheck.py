@@ -69,6 +69,13 @@ class _Check:
             low = self.values()
         finally:
             _put(x, here)
+        for h, l_ in zip(high, low):
+            if h.shape != l_.shape:
+                raise AssertionError("Expected `fn` to return outputs with the same shape when inputs are perturbed, got:"
+                                     f"torch.Size({list(h.shape)}) and torch.Size({list(l_.shape)})")
+            if h.dtype != l_.dtype:
+                raise AssertionError("Expected `fn` to return outputs with the same dtype when inputs are perturbed, got:"
+                                     f"{h.dtype} and {l_.dtype}")
         return [(h.astype(np.result_type(h, np.float64)) - l_) / (2 * self.eps) for h, l_ in zip(high, low)]
 
     def numerical(self, place):
@@ -119,7 +126,7 @@ def _is_tensor(o):
 
 def _put(x, array):
     with no_grad():
-        x.data.copy_(from_numpy(np.ascontiguousarray(array)))
+        x.data.copy_(from_numpy(np.array(array, order="C")))
 
 
 def _units(x):
@@ -203,7 +210,7 @@ def _pushed(check, place, direction):
     """The tangents of all outputs (None where there is none) for a tangent of one input."""
     with forward_ad.dual_level():
         inputs = list(check.inputs)
-        inputs[place] = forward_ad.make_dual(inputs[place].detach(), from_numpy(direction))
+        inputs[place] = forward_ad.make_dual(inputs[place], from_numpy(direction))
         outputs = [o for o in _tuple(check.func(*inputs)) if _is_tensor(o)]
         return [None if t is None else _array(t) for t in (forward_ad.unpack_dual(o).tangent for o in outputs)]
 
@@ -219,7 +226,7 @@ def _forward(check, outputs, fast):
             steps = [_direction(tuple(x.shape), False) * unit] if fast else [
                 np.eye(1, x.numel(), j).reshape(tuple(x.shape)) * unit for j in range(x.numel())]
             moved = [check.difference(i, d.astype(dtype)) for d in steps]
-            found = [_pushed(check, i, np.ascontiguousarray(d.astype(dtype))) for d in steps]
+            found = [_pushed(check, i, np.array(d, dtype, order="C")) for d in steps]
             for k, out in enumerate(outputs):
                 if not (out.is_floating_point() or out.is_complex()) or not out.numel():
                     continue
@@ -365,6 +372,8 @@ def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=
     """gradcheck of the gradient itself, with random cotangents unless given. Source: PyTorch, torch.autograd.gradgradcheck."""
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
+    if check_undefined_grad and not check_rev_over_rev:
+        raise AssertionError("Setting check_undefined_grad=True requires check_rev_over_rev to be True")
     inputs = _tuple(inputs)
     if grad_outputs is None:
         outputs = [o for o in _tuple(func(*inputs)) if isinstance(o, Tensor) and o.requires_grad]

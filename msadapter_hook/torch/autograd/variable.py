@@ -1,5 +1,7 @@
 """torch.autograd.variable: Variable, which has long been Tensor itself."""
 
+from msadapter_hook.autograd.engine import queue_callback
+
 from .. import Tensor
 
 __all__ = ["Variable"]
@@ -10,8 +12,16 @@ class _VariableMeta(type):
         return isinstance(other, Tensor)
 
 
+class _Engine:
+    """What programs reach for of PyTorch's engine."""
+
+    queue_callback = staticmethod(queue_callback)
+
+
 class Variable(metaclass=_VariableMeta):
     """`Variable(x, requires_grad)`: the tensor itself as a leaf. Source: PyTorch, torch.autograd.Variable."""
+
+    _execution_engine = _Engine()
 
     def __new__(cls, data=None, requires_grad=False, volatile=None):
         from .. import empty

@@ -1,0 +1,195 @@
+"""gradcheck and gradgradcheck, by reverse and forward mode, over the differentiable samples of an operator corpus.
+
+    python tests/gradcheck_corpus.py FOLDER [--ops add,linalg.*] [--samples 3] [--json FILE] [--plain]
+
+FOLDER holds a corpus of recorded operator samples and its runner, `run_opinfo.py`. Samples are taken in float64 (those recorded
+in float32 are widened). Prints a line for each operator that fails, and a summary. `--plain`: whatever `import torch` gives,
+without the hook; what fails there too is the sample's fault (a kink, a random result), and `--excuse FILE` leaves out what an
+earlier run with `--json` found failing.
+"""
+
+import argparse
+import collections
+import fnmatch
+import json
+import os
+import signal
+import sys
+import time
+import warnings
+
+
+class Slow(Exception):
+    """A sample took too long."""
+
+
+def _alarm(signum, frame):
+    raise Slow
+
+
+def widened(op):
+    """The samples with gradients, float64 first, then float32; without exact repetitions of their inputs' shapes."""
+    chosen = [s for dt in ("float64", "float32") for s in op["samples"] if s["dt"] == dt and s.get("g") and "function" in s["v"]]
+    seen, kept = set(), []
+    for s in chosen:
+        key = json.dumps([s["a"], s["k"], [r[3] for r in s["in"]]])
+        if key not in seen:
+            seen.add(key)
+            kept.append(s)
+    return kept
+
+
+def inputs_of(torch, runner, blobs, sample):
+    """The tensors of a sample, floating ones in float64, those that had gradients require grad."""
+    wanted = {i for i, _ in sample["g"]["gi"]}
+    made = []
+    for i, ref in enumerate(sample["in"]):
+        t = runner.make_tensor(torch, blobs, ref)
+        if t.dtype == torch.float32:
+            t = t.double()
+        made.append(t.requires_grad_() if i in wanted else t)
+    return made, sorted(wanted)
+
+
+def function_of(torch, runner, op, sample, tensors, wanted):
+    """The operator as a function of the tensors that require grad; its random draws are always the same."""
+
+    def function(*given):
+        every = list(tensors)
+        for i, t in zip(wanted, given):
+            every[i] = t
+        torch.manual_seed(0)
+        result, _ = runner.call(torch, op, sample, "function", every)
+        flat = []
+
+        def collect(x):
+            if isinstance(x, torch.Tensor):
+                flat.append(x)
+            elif isinstance(x, (tuple, list)):
+                for y in x:
+                    collect(y)
+
+        collect(result)
+        return tuple([t for t in flat if t.is_floating_point() or t.is_complex()])
+
+    return function
+
+
+def checks(torch):
+    """The checks by name: functions of (function, inputs)."""
+    from torch.autograd import gradcheck, gradgradcheck
+
+    common = {"fast_mode": True, "nondet_tol": 1e-10, "atol": 1e-5, "rtol": 1e-3}
+    return {
+        "grad": lambda f, x: gradcheck(f, x, **common),
+        "forward": lambda f, x: gradcheck(f, x, check_forward_ad=True, check_backward_ad=False, **common),
+        "gradgrad": lambda f, x: gradgradcheck(f, x, **common),
+        "forward-over-reverse": lambda f, x: gradgradcheck(f, x, check_fwd_over_rev=True, check_rev_over_rev=False,
+                                                             check_undefined_grad=False, **common),
+    }
+
+
+def run(torch, runner, corpus, a):
+    """{operator: {check: {status: [messages]}}}."""
+    found = {}
+    chosen = checks(torch)
+    if a.checks:
+        chosen = {k: v for k, v in chosen.items() if k in a.checks.split(",")}
+    for op in corpus.ops:
+        if a.ops and not any(fnmatch.fnmatch(op["name"], p) for p in a.ops.split(",")):
+            continue
+        if a.shard:
+            k, n = map(int, a.shard.split("/"))
+            if sum(map(ord, op["id"])) % n != k - 1:
+                continue
+        samples = widened(op)
+        if not samples:
+            continue
+        try:
+            runner.resolve(torch, op["path"])
+        except Exception:
+            found[op["id"]] = {"missing": {}}
+            continue
+        blobs, table = corpus.blobs(op), found.setdefault(op["id"], {})
+        done = 0
+        for sample in samples:
+            if done >= a.samples:
+                break
+            size = sum(runner.ref_array(blobs, r).size for r in sample["in"])
+            if size > a.elements:
+                continue
+            done += 1
+            for name, check in chosen.items():
+                status, text = one(torch, runner, op, sample, blobs, check, a.timeout)
+                table.setdefault(name, {}).setdefault(status, []).append(f"sample {sample['i']}/{sample['dt']}: {text}" if text else "")
+        for name, statuses in table.items():
+            for status in statuses:
+                if status != "pass":
+                    print(f"{op['name']:40} {name:22} {status:12} {len(statuses[status])}  {statuses[status][0][:a.width]}", flush=True)
+    return found
+
+
+def one(torch, runner, op, sample, blobs, check, timeout):
+    signal.signal(signal.SIGALRM, _alarm)
+    signal.setitimer(signal.ITIMER_REAL, timeout)
+    try:
+        tensors, wanted = inputs_of(torch, runner, blobs, sample)
+        function = function_of(torch, runner, op, sample, tensors, wanted)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            check(function, tuple([tensors[i] for i in wanted]))
+        return "pass", ""
+    except Slow:
+        return "slow", f"more than {timeout} s"
+    except NotImplementedError as e:
+        return "unsupported", " ".join(str(e).split())
+    except Exception as e:
+        kind = "wrong" if type(e).__name__ == "GradcheckError" else "error"
+        return kind, f"{type(e).__name__}: {' '.join(str(e).split())}"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder")
+    parser.add_argument("--ops")
+    parser.add_argument("--checks")
+    parser.add_argument("--samples", type=int, default=3)
+    parser.add_argument("--elements", type=int, default=600)
+    parser.add_argument("--timeout", type=float, default=20)
+    parser.add_argument("--shard")
+    parser.add_argument("--width", type=int, default=200)
+    parser.add_argument("--json")
+    parser.add_argument("--excuse")
+    parser.add_argument("--plain", action="store_true")
+    a = parser.parse_args()
+    if not a.plain:
+        import msadapter_hook
+
+        msadapter_hook.install()
+    sys.path.insert(0, a.folder)
+    import run_opinfo as runner
+    import torch
+
+    start = time.time()
+    corpus = runner.Corpus(os.path.join(a.folder, "corpus_dev"))
+    found = run(torch, runner, corpus, a)
+    excused = json.load(open(a.excuse)) if a.excuse else {}
+    counts = collections.defaultdict(collections.Counter)
+    for op, table in found.items():
+        for name, statuses in table.items():
+            status = next((s for s in ("wrong", "error", "unsupported", "slow") if s in statuses), "pass")
+            if status != "pass" and any(s in excused.get(op, {}).get(name, {}) for s in ("wrong", "error", "unsupported", "slow")):
+                status = "excused"
+            counts[name][status] += 1
+    for name, row in counts.items():
+        print(f"{name:22} " + "  ".join(f"{k} {v}" for k, v in sorted(row.items())))
+    print(f"{len(found)} operators in {time.time() - start:.0f} s")
+    if a.json:
+        with open(a.json, "w") as f:
+            json.dump(found, f)
+
+
+if __name__ == "__main__":
+    main()
