@@ -58,6 +58,17 @@ def arguments(args, kwargs):
     return None if made is args and named is kwargs else (made, named)
 
 
+def given(args, kwargs):
+    """(args, kwargs) of a module's call with foreign tensors made ours: those that stand there themselves."""
+    for x in args:
+        if type(x) in TENSORS:
+            args = tuple([TENSORS[type(a)](a) if type(a) in TENSORS else a for a in args])
+            break
+    if kwargs and any(type(x) in TENSORS for x in kwargs.values()):
+        kwargs = {key: TENSORS[type(a)](a) if type(a) in TENSORS else a for key, a in kwargs.items()}
+    return args, kwargs
+
+
 def cast_to_adapter_tensor(x):
     """Foreign tensors in `x` (also in lists, tuples, dicts) as ours; everything else as it is. Source: MindTorch,
     torch.cast_to_adapter_tensor."""

@@ -26,7 +26,11 @@ ALIASES = {
 }
 
 #: the tree of our own, where `torch` is not ours
-OWN = Root("mindtorch.torch", session.PACKAGE / "torch", description=f"PyTorch {PYTORCH_VERSION} on MindSpore, served by msadapter_hook")
+OWN = Root(
+    "mindtorch.torch",
+    session.PACKAGE / "torch",
+    description=f"PyTorch {PYTORCH_VERSION} on MindSpore, served by msadapter_hook",
+)
 
 
 class AliasFinder:

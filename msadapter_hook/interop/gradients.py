@@ -5,7 +5,9 @@ differentiates, the function runs on our tape; otherwise MindSpore's own functio
 Works without ENABLE_BACKWARD: `.grad` is never touched.
 """
 
+import importlib
 import inspect
+import sys
 import threading
 
 import mindspore
@@ -104,6 +106,72 @@ def _differentiated(native, args, kwargs, result):
         return on_tape(*inputs, **named)
 
     return wrapt.FunctionWrapper(native(*bound.args, **bound.kwargs), decide)
+
+
+def operation(settings, native, args, kwargs):
+    """mindspore.ops.GradOperation(...)(fn, weights)"""
+    bound = inspect.signature(native).bind(*args, **kwargs)
+    fn, weights = bound.arguments["fn"], bound.arguments.get("weights")
+
+    def request(inputs):
+        count = len(inputs) - int(settings.sens_param)
+        position = tuple(range(count)) if settings.get_all else None if settings.get_by_list else 0
+        return Request(fn, position, (weights if settings.get_by_list else None), False, False, settings.sens_param)
+
+    def on_tape(*inputs, **named):
+        return run(request(inputs), inputs, named)[1]
+
+    if weights is not None and crossing.leaves(list(weights) if not isinstance(weights, (Tensor, NativeTensor)) else weights, Tensor):
+        return on_tape
+    native_function = native(*args, **kwargs)
+
+    def decide(wrapped, instance, inputs, named):
+        # a Cell with served modules inside takes part in MindSpore's own gradient: only our tensors need our engine
+        if crossing.leaves((inputs, named), Tensor):
+            return on_tape(*inputs, **named)
+        try:
+            with crossing.watching():
+                return wrapped(*inputs, **named)
+        except crossing.Crossed:
+            return on_tape(*inputs, **named)
+
+    return wrapt.FunctionWrapper(native_function, decide)
+
+
+def _transform(name, **arguments):
+    """torch.func's transform for MindSpore's of that name, decided at the call."""
+
+    def wrapper(native, args, kwargs):
+        bound = inspect.signature(native).bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = bound.arguments
+        native_function = native(*args, **kwargs)
+
+        def decide(wrapped, instance, inputs, named):
+            if not (crossing.leaves((inputs, named), Tensor) or refers(given["fn"])):
+                return wrapped(*inputs, **named)
+            transform = getattr(_served("func"), name)
+            chosen = {theirs: given[ours] for theirs, ours in arguments.items()}
+            inputs, named = crossing.cast_to_adapter_tensor((tuple(inputs), named))
+            return transform(given["fn"], **chosen)(*inputs, **named)
+
+        return wrapt.FunctionWrapper(native_function, decide)
+
+    return wrapper
+
+
+def _served(name):
+    """A module of the served tree, under whatever name that is served."""
+    for root in ("torch", "mindtorch.torch"):
+        module = sys.modules.get(f"{root}.nn")
+        if module is not None and refers(module):
+            return importlib.import_module(f"{root}.{name}")
+    raise RuntimeError(f"torch.{name} is needed, but no served torch is imported")
+
+
+jacrev = _transform("jacrev", argnums="grad_position", has_aux="has_aux")
+jacfwd = _transform("jacfwd", argnums="grad_position", has_aux="has_aux")
+vmap = _transform("vmap", in_dims="in_axes", out_dims="out_axes")
 
 
 def get_grad(native, args, kwargs):

@@ -79,7 +79,7 @@ def functions(mindspore, wrap):
 
         return wrap(x)
 
-    foreign.TENSORS[mindspore.Tensor] = tensor
+    foreign.TENSORS[mindspore.Tensor] = foreign.TENSORS[mindspore.Parameter] = tensor
     for place in FUNCTIONS:
         module = functools.reduce(getattr, place.split("."), mindspore)
         for name, item in list(vars(module).items()):
@@ -143,6 +143,14 @@ def cells(mindspore, wrap):
     wrap(nn.Cell, "__setattr__", assigned)
     wrap(nn.Optimizer, "__init__", optimizer)
     wrap(mindspore.Parameter, "set_data", set_data)
+
+    def numbers(wrapped, instance, args, kwargs):
+        ours = adapter_class()
+        if ours is not None and args and isinstance(args[0], ours):
+            args = (args[0].detach().numpy(), *args[1:])
+        return wrapped(*args, **kwargs)
+
+    wrap(train.Metric, "_convert_data", numbers)
     for owner, names in (
         (nn, "WithLossCell TrainOneStepCell WithEvalCell TrainOneStepWithLossScaleCell ForwardValueAndGrad"),
         (train, "Model"),
@@ -175,9 +183,16 @@ def transforms(mindspore, wrap):
         return wrapper
 
     for owner in (mindspore, mindspore.ops, mindspore.ops.functional):
-        for name in ("value_and_grad", "grad", "vjp", "jvp", "get_grad"):
+        for name in ("value_and_grad", "grad", "vjp", "jvp", "get_grad", "jacrev", "jacfwd", "vmap"):
             if name in vars(owner):
                 wrap(owner, name, lazily(name))
+
+    def operation(wrapped, instance, args, kwargs):
+        from . import gradients
+
+        return gradients.operation(instance, wrapped, args, kwargs)
+
+    wrap(mindspore.ops.GradOperation, "__call__", operation)
 
 
 def amp(mindspore, wrap):

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from msadapter_hook import prims
+from msadapter_hook import foreign, prims
 from msadapter_hook.tape import value_of
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor, cast_value, dtypes, from_array, geometry
@@ -246,6 +246,7 @@ def getitem(self, key):
 
 def setitem(self, key, new):
     """`self[key] = new`, broadcasting `new`; recorded like any other in-place operation."""
+    new = new if isinstance(new, Tensor) else foreign.tensor(new)
     if isinstance(new, Tensor):
         value = new.value
     else:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from msadapter_hook import prims
+from msadapter_hook import foreign, prims
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor, cast_value, detached, dtypes, geometry
 from msadapter_hook.tensor import view as moves
@@ -226,6 +226,7 @@ def copy_(self, src, non_blocking=False):
     """The elements of `src`, broadcast and cast. Source: PyTorch, Tensor.copy_."""
     from .indexing import _fit
 
+    src = src if isinstance(src, Tensor) else foreign.tensor(src)
     if not isinstance(src, Tensor):
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {arguments.type_name(src)}")
     check_inplace(self)

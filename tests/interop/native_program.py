@@ -1,4 +1,4 @@
-"""A pure MindSpore program, in MindSpore's own words: its functional tutorial, an MLP, graph mode, mint. Prints what it computes."""
+"""A pure MindSpore program, in MindSpore's own words: its functional tutorial, an MLP, graph mode, mint; it prints all."""
 
 import mindspore as ms
 import numpy as np

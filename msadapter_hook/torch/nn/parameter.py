@@ -1,6 +1,8 @@
 # Parameter, Buffer and their uninitialized forms: tensors that a Module registers when they are assigned to it.
 from collections import OrderedDict
 
+from msadapter_hook import foreign
+
 from .. import Tensor, empty, preserve_format
 from .._C import _disabled_torch_function_impl
 
@@ -31,6 +33,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __new__(cls, data=None, requires_grad=True):
         if data is None:
             data = empty(0)
+        elif not isinstance(data, Tensor):
+            data = foreign.tensor(data)
         if type(data) is Tensor or type(data) is Parameter:
             return Tensor._make_subclass(cls, data, requires_grad)
         tensor = data.detach().requires_grad_(requires_grad)
@@ -53,9 +57,11 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return "Parameter containing:\n" + super().__repr__()
 
     def __reduce_ex__(self, proto):
-        from .._utils import _rebuild_parameter
+        from .._utils import _rebuild_parameter, _rebuild_parameter_with_state
 
         # Hooks are not written; the empty dictionary keeps the place that old files have for them.
+        if self.__dict__:
+            return _rebuild_parameter_with_state, (self.data, self.requires_grad, OrderedDict(), dict(self.__dict__))
         return _rebuild_parameter, (self.data, self.requires_grad, OrderedDict())
 
     __torch_function__ = _disabled_torch_function_impl

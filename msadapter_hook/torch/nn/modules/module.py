@@ -3,6 +3,7 @@
 import warnings
 from collections import OrderedDict
 
+from msadapter_hook import foreign
 from msadapter_hook import report as _report
 
 from ... import Tensor, empty_like, no_grad
@@ -403,6 +404,8 @@ class Module:
 
     def _wrapped_call_impl(self, *args, **kwargs):
         call = self._compiled_call_impl or self._call_impl
+        if foreign.TENSORS and (args or kwargs):
+            args, kwargs = foreign.given(args, kwargs)
         if _report.enabled:
             return _report.measure(_reported_name(self), call, *args, **kwargs)
         return call(*args, **kwargs)
