@@ -267,6 +267,11 @@ class UntypedStorage:
         flat = self._storage.export()
         return flat.view(np.uint8) if flat.size else np.empty(0, np.uint8)
 
+    @property
+    def _cdata(self):
+        """A number that handles of one storage have in common."""
+        return id(self._storage)
+
     def data_ptr(self) -> int:
         return self._storage.export().ctypes.data if self.nbytes() else 0
 

@@ -33,8 +33,9 @@ class ZipWriter:
         self._file.write(data)
         self._position += len(data)
 
-    def write_record(self, name, data):
-        """One record; `data` is bytes or a flat uint8 array."""
+    def write_record(self, name, data, size=None):
+        """One record; `data` is bytes or a flat uint8 array, of which the first `size` bytes count."""
+        data = data if size is None else data[:size]
         data = memoryview(data).cast("B") if len(data) else memoryview(b"")
         path = f"{self._archive}/{name}".encode()
         size, offset = data.nbytes, self._position
@@ -59,6 +60,11 @@ class ZipWriter:
         for _, crc, size, _ in self._entries:
             contents = zlib.crc32(struct.pack("<IQ", crc, size), contents)
         return f"{names:020d}{contents:020d}".encode()
+
+    def finish(self):
+        """Writes the records that tell a checkpoint by."""
+        self.write_record("version", b"3\n")
+        self.write_record(".data/serialization_id", self.serialization_id())
 
     def close(self):
         """Writes the directory."""
@@ -85,6 +91,19 @@ class ZipWriter:
             self._write(struct.pack("<IIQI", 0x07064B50, 0, directory, 1))
         few = min(count, 0xFFFF)
         self._write(struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, few, few, min(size, _LIMIT32), min(start, _LIMIT32), 0))
+        if hasattr(self._file, "flush"):  # whoever opens the file by its name next finds all of it
+            self._file.flush()
+
+
+class _Seekable:
+    """A file-like object that can read and seek, with the further names that zipfile asks for."""
+
+    def __init__(self, file):
+        self._file = file
+        self.read, self.seek, self.tell = file.read, file.seek, file.tell
+
+    def seekable(self):
+        return True
 
 
 class ZipReader:
@@ -94,7 +113,7 @@ class ZipReader:
         self._file = file
         self._path = path
         try:
-            self._zip = zipfile.ZipFile(file)
+            self._zip = zipfile.ZipFile(file if hasattr(file, "seekable") else _Seekable(file))
             self._names = {info.filename: info for info in self._zip.infolist()}
         except (zipfile.BadZipFile, OSError, ValueError, struct.error, NotImplementedError, EOFError) as error:
             raise RuntimeError(
@@ -170,6 +189,8 @@ class ZipReader:
         array = np.empty(self.record_size(name), np.uint8)
         self.read_into(name, array)
         return array.tobytes()
+
+    get_record = read_record
 
     def map_record(self, name):
         """A record as a private memory map of the file (copy on write)."""

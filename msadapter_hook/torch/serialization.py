@@ -256,6 +256,23 @@ def _opened(f, mode):
         yield f
 
 
+@contextlib.contextmanager
+def _open_zipfile_writer(name_or_buffer):
+    """Within, an archive that takes `write_record(name, data, size)`. Source: PyTorch, torch.serialization."""
+    with _opened(name_or_buffer, "wb") as file:
+        writer = ZipWriter(file, "archive")
+        yield writer
+        writer.finish()
+        writer.close()
+
+
+@contextlib.contextmanager
+def _open_zipfile_reader(name_or_buffer):
+    """Within, an archive that gives `get_record(name)`. Source: PyTorch, torch.serialization."""
+    with _opened(name_or_buffer, "rb") as file:
+        yield ZipReader(file)
+
+
 def _check_seekable(f):
     try:
         f.seek(f.tell())
@@ -380,8 +397,7 @@ def _save_zip(obj, writer, pickle_module, protocol, no_byteorder):
     for key, memory in enumerate(table.kept):
         data = np.zeros(memory.nbytes(), np.uint8) if skip else memory.numpy_bytes()
         writer.write_record(f"data/{key}", data)
-    writer.write_record("version", b"3\n")
-    writer.write_record(".data/serialization_id", writer.serialization_id())
+    writer.finish()
 
 
 def _save_legacy(obj, file, pickle_module, protocol):

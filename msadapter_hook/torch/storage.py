@@ -216,6 +216,11 @@ class TypedStorage:
         """This storage on the host."""
         return self
 
+    @property
+    def _cdata(self):
+        """A number that two handles have in common where they are of one storage."""
+        return self._untyped_storage._cdata
+
     def share_memory_(self):
         """Worker threads share all memory; nothing to move."""
         return self

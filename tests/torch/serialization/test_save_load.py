@@ -303,3 +303,46 @@ def test_typed_storage():
     shared[0] = 7.0
     assert x[0].item() == 7.0
     assert x.untyped_storage().nbytes() == 12
+
+
+def test_parameters_keep_their_attributes():
+    p = torch.nn.Parameter(torch.ones(2))
+    p.role = "bias"
+    buffer = io.BytesIO()
+    torch.save(p, buffer)
+    buffer.seek(0)
+    found = torch.load(buffer)
+    assert type(found) is torch.nn.Parameter and found.role == "bias"
+
+
+def test_files_need_no_more_than_write_and_read_seek_tell():
+    class Few:
+        def __init__(self, inner, *names):
+            for name in names:
+                setattr(self, name, getattr(inner, name))
+
+    inner = io.BytesIO()
+    torch.save({"a": torch.arange(3)}, Few(inner, "write"))
+    inner.seek(0)
+    assert torch.load(Few(inner, "read", "readline", "seek", "tell"))["a"].tolist() == [0, 1, 2]
+
+
+def test_saving_into_an_open_file_leaves_nothing_in_its_buffer(tmp_path):
+    with open(tmp_path / "x.pt", "wb") as file:
+        torch.save(torch.ones(3), file)
+        assert torch.load(tmp_path / "x.pt").tolist() == [1, 1, 1]
+
+
+def test_archives_of_records():
+    buffer = io.BytesIO()
+    with torch.serialization._open_zipfile_writer(buffer) as archive:
+        archive.write_record("a/b", b"12345", 4)
+    buffer.seek(0)
+    with torch.serialization._open_zipfile_reader(buffer) as archive:
+        assert archive.get_record("a/b") == b"1234"
+
+
+def test_handles_of_one_storage_are_told_by_a_number():
+    x = torch.zeros(4)
+    assert x.untyped_storage()._cdata == x[1:].untyped_storage()._cdata == x.storage()._cdata
+    assert x.storage()._cdata != x.clone().storage()._cdata
