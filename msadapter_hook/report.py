@@ -6,8 +6,11 @@ The operators call this module only while `enabled` is true; it imports next to 
 import threading
 import time
 
-#: Operators look at this before they take the time; `enable()` switches it on.
+#: Operators look at this before they take the time; `enable()` or an observer switches it on.
 enabled = False
+
+_counting = False
+_observers = []  # objects with `begin(name, arguments)` and `end(name, path)`, called around every call that is measured
 
 #: path of an operator -> what the table says of it
 PATHS = {
@@ -24,8 +27,23 @@ _events = {}  # text -> times
 
 def enable(on=True):
     """Start (or stop) counting."""
+    global enabled, _counting
+    _counting = on
+    enabled = on or bool(_observers)
+
+
+def observe(observer):
+    """Have `observer.begin(name, arguments)` and `observer.end(name, path)` called around every call that is measured."""
     global enabled
-    enabled = on
+    _observers.append(observer)
+    enabled = True
+
+
+def forget(observer):
+    """Undo an `observe`."""
+    global enabled
+    _observers.remove(observer)
+    enabled = _counting or bool(_observers)
 
 
 def clear():
@@ -38,7 +56,7 @@ def clear():
 
 def count(name, path, seconds):
     """One call of the public torch name `name`, which went by `path` (a key of PATHS) and took `seconds`."""
-    if not enabled:
+    if not _counting:
         return
     if path not in PATHS:
         raise ValueError(f"unknown path {path!r}: one of {', '.join(PATHS)}")
@@ -59,18 +77,26 @@ def primitive(on_mindspore):
 def measure(name, run, *args, **kwargs):
     """`run(*args, **kwargs)`, counted under `name` with its time (what it calls included) and the path that it took."""
     before = tuple(_work)
+    observers = list(_observers)
+    for observer in observers:
+        observer.begin(name, args)
+    path = "composition"
     start = time.perf_counter()
-    result = run(*args, **kwargs)
-    seconds = time.perf_counter() - start
-    native, host = _work[0] - before[0], _work[1] - before[1]
-    path = "host" if host and not native else "primitive" if native == 1 and not host else "composition"
+    try:
+        result = run(*args, **kwargs)
+        seconds = time.perf_counter() - start
+        native, host = _work[0] - before[0], _work[1] - before[1]
+        path = "host" if host and not native else "primitive" if native == 1 and not host else "composition"
+    finally:
+        for observer in observers:
+            observer.end(name, path)
     count(name, path, seconds)
     return result
 
 
 def note(event):
     """Something worth a line happened (a program compiled, ...); counted by its text."""
-    if not enabled:
+    if not _counting:
         return
     with _lock:
         _events[event] = _events.get(event, 0) + 1
@@ -84,7 +110,7 @@ def events():
 
 def missing(name):
     """A name was asked for that the adapter lacks."""
-    if not enabled:
+    if not _counting:
         return
     with _lock:
         _missing[name] = _missing.get(name, 0) + 1

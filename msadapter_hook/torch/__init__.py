@@ -92,5 +92,5 @@ def is_inference(input):
     """Whether a tensor was made in inference mode. Source: PyTorch, torch.is_inference."""
     return input.is_inference()
 
-from . import _dynamo, ao, cpu, export, fx, library, onnx, overrides, quantization  # noqa: E402,F401
+from . import _dynamo, ao, cpu, export, fx, library, onnx, overrides, profiler, quantization  # noqa: E402
 from ._ops import classes, ops  # noqa: E402,F401
