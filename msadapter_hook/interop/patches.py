@@ -158,13 +158,23 @@ def cells(mindspore, wrap):
         for name in names.split():
             wrap(getattr(owner, name), "__init__", networks)
     for owner, names in (
-        (mindspore, "save_checkpoint load_param_into_net export build_train_network"),
-        (train, "save_checkpoint load_param_into_net export build_train_network"),
-        (train.serialization, "save_checkpoint load_param_into_net export"),
+        (mindspore, "save_checkpoint load_param_into_net build_train_network"),
+        (train, "save_checkpoint load_param_into_net build_train_network"),
+        (train.serialization, "save_checkpoint load_param_into_net"),
     ):
         for name in names.split():
             if hasattr(owner, name):
                 wrap(owner, name, networks)
+
+    def exported(wrapped, instance, args, kwargs):
+        if adapter_class() is None:
+            return wrapped(*args, **kwargs)
+        from .export import export
+
+        return export(wrapped, args, kwargs)
+
+    for owner in (mindspore, train, train.serialization):
+        wrap(owner, "export", exported)
 
 
 def _may_be_served(x):

@@ -207,3 +207,23 @@ def test_custom_gradient_of_ours_inside():
             return g * 100
 
     assert ms.grad(lambda x: Double.apply(x).sum())(torch.ones(2)).tolist() == [100, 100]
+
+
+def test_grad_operation():
+    a, b = torch.ones(2), torch.full((2,), 3.0)
+    assert [g.tolist() for g in ops.GradOperation(get_all=True)(lambda a, b: (a * b).sum())(a, b)] == [[3, 3], [1, 1]]
+    assert ops.GradOperation()(lambda a, b: (a * b).sum())(a, b).tolist() == [3, 3]
+    assert ops.GradOperation(sens_param=True)(lambda a: a * 2)(a, b).tolist() == [6, 6]
+    w = torch.nn.Parameter(torch.ones(2))
+    grads = ops.GradOperation(get_by_list=True)(lambda a: (w * a).sum(), [w])(b)
+    assert [g.tolist() for g in grads] == [[3, 3]]
+    by_input, by_weight = ops.GradOperation(get_all=True, get_by_list=True)(lambda a: (w * a).sum(), [w])(b)
+    assert by_input[0].tolist() == [1, 1] and by_weight[0].tolist() == [3, 3]
+
+
+def test_jacobians_and_vmap():
+    x = torch.tensor([1.0, 2.0])
+    for transform in (ms.jacrev, ms.jacfwd):
+        assert transform(lambda a: a**2)(x).tolist() == [[2, 0], [0, 4]]
+    assert ms.vmap(lambda a: (a * 2).sum())(torch.ones(2, 3)).tolist() == [6, 6]
+    assert ms.vmap(lambda a, b: a + b, in_axes=(0, None))(torch.ones(2, 3), torch.ones(3)).shape == (2, 3)

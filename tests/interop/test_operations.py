@@ -136,3 +136,38 @@ def test_cast_to_adapter_tensor_takes_anything():
 def test_forward_mode_is_refused_by_name():
     with pytest.raises(NotImplementedError, match="relu"):
         torch.func.jvp(lambda x: ops.relu(x), (torch.ones(3),), (torch.ones(3),))
+
+
+NATIVE = np.array([1.0, 2.0], np.float32)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda t: torch.tensor(t), lambda t: torch.as_tensor(t), lambda t: torch.nn.Parameter(t), lambda t: torch.zeros(2) + t,
+        lambda t: t + torch.zeros(2), lambda t: torch.zeros(2).copy_(t), lambda t: torch.stack([t, t])[0],
+        lambda t: torch.nn.Identity()(t) * 1, lambda t: torch.nn.functional.relu(t), lambda t: torch.ones(2).mul(t),
+    ],
+)
+def test_native_tensors_are_taken_where_ours_are(use):
+    made = use(ms.Tensor(NATIVE))
+    assert isinstance(made, torch.Tensor) and made.tolist() == [1, 2]
+
+
+def test_native_tensors_into_modules_and_slices():
+    x = ms.Tensor(np.ones((2, 1, 3), np.float32))
+    torch.manual_seed(0)
+    for module in (torch.nn.LSTM(3, 4), torch.nn.TransformerEncoderLayer(3, 1, 4).eval(), torch.nn.Linear(3, 2)):
+        ours, same = module(x), module(torch.ones(2, 1, 3))
+        ours, same = (ours[0], same[0]) if isinstance(ours, tuple) else (ours, same)
+        assert torch.equal(ours, same)
+    t = torch.zeros(3)
+    t[1:] = ms.Tensor(NATIVE)
+    assert t.tolist() == [0, 1, 2]
+    assert torch.nn.Embedding(4, 3)(ms.Tensor([1, 2])).shape == (2, 3)
+
+
+def test_metrics_take_our_tensors():
+    metric = ms.train.Accuracy()
+    metric.update(torch.eye(2, requires_grad=True), torch.tensor([0, 0]))
+    assert metric.eval() == 0.5
