@@ -216,6 +216,7 @@ def softshrink(self, lambd=0.5):
     saves="self weight",
     aliases=(f"{F}.prelu",),
     grad_name="PreluKernelBackward0",
+    layout="self",
 )
 def prelu(self, weight):
     """x where positive, weight * x elsewhere; one weight, or one per channel. Source: PyTorch, torch.nn.functional.prelu."""
@@ -270,7 +271,7 @@ def rrelu(self, lower=1 / 8, upper=1 / 3, training=False, generator=None):
     return _rrelu_noise(self, Value(slope.shape, slope.dtype, slope))
 
 
-@simple("glu(Tensor self, int dim=-1) -> Tensor", forms="function out")
+@simple("glu(Tensor self, int dim=-1) -> Tensor", forms="function out", layout="channels")
 def glu(self, dim=-1):
     """The first half times the sigmoid of the second. Source: PyTorch, torch.nn.functional.glu."""
     if not self.ndim:

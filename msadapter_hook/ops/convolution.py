@@ -191,7 +191,7 @@ def _declare(n):
     @operator(f"conv{n}d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, any padding=0, int[1] "
               "dilation=1, "
               "int groups=1) -> Tensor", namespace="nn.functional", forms="function", aliases=(f"conv{n}d",),
-              saves="input:weight weight:input", grad_name="ConvolutionBackward0")
+              saves="input:weight weight:input", grad_name="ConvolutionBackward0", layout="channels")
     def conv(input, weight, bias=None, stride=(1,), padding=0, dilation=(1,), groups=1):
         return _convolution(n, input, weight, bias, _tuple(stride), _integers(padding), _tuple(dilation), groups)
 
@@ -202,7 +202,7 @@ def _declare(n):
 
     @operator(f"conv_transpose{n}d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, "
               "int[1] output_padding=0, int groups=1, int[1] dilation=1) -> Tensor", namespace="nn.functional", forms="function",
-              aliases=(f"conv_transpose{n}d",), saves="input:weight weight:input", grad_name="ConvolutionBackward0")
+              aliases=(f"conv_transpose{n}d",), saves="input:weight weight:input", grad_name="ConvolutionBackward0", layout="channels")
     def conv_transpose(input, weight, bias=None, stride=(1,), padding=(0,), output_padding=(0,), groups=1, dilation=(1,)):
         x, single = _batched(input, n, f"conv_transpose{n}d")
         stride, padding = _per_axis(_tuple(stride), n, "stride"), _per_axis(_tuple(padding), n, "padding")
@@ -227,7 +227,7 @@ for _n in (1, 2, 3):
 @operator("convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool "
           "transposed, "
           "int[] output_padding, int groups) -> Tensor", forms="function", saves="input:weight weight:input",
-          grad_name="ConvolutionBackward0")
+          grad_name="ConvolutionBackward0", layout="channels")
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     """Convolution or transposed convolution over as many axes as the input has. Source: PyTorch, torch.convolution."""
     n = input.ndim - 2

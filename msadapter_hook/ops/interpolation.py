@@ -120,7 +120,7 @@ def _matrix(mode, n, out, factor, align, antialias, dtype):
 
 # ------------------------------------------------------------------------------------------------ interpolate
 @operator("_interpolate(Tensor self, int[] size, str mode, any factors, bool align, bool antialias) -> Tensor", forms="function",
-          grad_name="UpsampleBackward0")
+          grad_name="UpsampleBackward0", layout="channels")
 def _interpolate(self, size, mode, factors, align, antialias):
     n = len(size)
     if 0 in self.shape[1:]:

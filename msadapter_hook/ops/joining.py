@@ -26,7 +26,7 @@ def _joined_dim(values, dim):
 
 
 @operator("cat(Tensor[] tensors, int dim=0) -> Tensor", forms="function out", aliases=("concat", "concatenate"),
-          overlap="any")
+          overlap="any", layout="channels")
 def cat(tensors, dim=0):
     """Tensors joined along `dim`; other dimensions must agree, dtypes are promoted. Source: PyTorch, torch.cat."""
     if not tensors:

@@ -1,4 +1,4 @@
-"""The fused forms of multi-head attention that PyTorch's own modules call in inference; here they are compositions of the plain ones."""
+"""The fused forms of multi-head attention that PyTorch's own modules call in inference: compositions of plain operators."""
 
 import math
 

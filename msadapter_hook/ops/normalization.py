@@ -33,7 +33,7 @@ def _affine(v, number, channels, like):
 
 
 @operator("_batch_norm_train(Tensor input, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
-          forms="function", saves="input weight", grad_name="NativeBatchNormBackward0")
+          forms="function", saves="input weight", grad_name="NativeBatchNormBackward0", layout="channels")
 def _batch_norm_train(input, weight, bias, eps):
     x = _wide(input)
     channels = x.shape[1]
@@ -54,7 +54,7 @@ def scaled_channels(x, scale, shift):
 
 @operator("_batch_norm_eval(Tensor input, Tensor running_mean, Tensor running_var, Tensor? weight, Tensor? bias, "
           "float eps) -> Tensor",
-          forms="function", saves="input weight", grad_name="NativeBatchNormBackward0")
+          forms="function", saves="input weight", grad_name="NativeBatchNormBackward0", layout="channels")
 def _batch_norm_eval(input, running_mean, running_var, weight, bias, eps):
     x = _wide(input)
     mean, var = to(running_mean, dtype_of(x)), to(running_var, dtype_of(x))
@@ -239,7 +239,7 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
 
 
 @operator("rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", saves="input weight",
-          aliases=("rms_norm",), **NORM)
+          aliases=("rms_norm",), layout="self", **NORM)
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """Divided by the root mean square over the last dimensions. Source: PyTorch, torch.nn.functional.rms_norm."""
     shape = tuple(normalized_shape)
@@ -288,7 +288,7 @@ def _check_groups(input, groups, weight, bias):
 
 
 @operator("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor",
-          saves="input weight", grad_name="NativeGroupNormBackward0", **NORM)
+          saves="input weight", grad_name="NativeGroupNormBackward0", layout="channels", **NORM)
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """(N, C, …) normalized within groups of channels. Source: PyTorch, torch.nn.functional.group_norm."""
     if input.ndim < 2:
@@ -300,7 +300,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
 
 
 @operator("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-5, "
-          "bool cudnn_enabled=True) -> Tensor", forms="function", saves="input weight", grad_name="NativeGroupNormBackward0")
+          "bool cudnn_enabled=True) -> Tensor", forms="function", saves="input weight", grad_name="NativeGroupNormBackward0", layout="channels")
 def torch_group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
     """As nn.functional.group_norm. Source: PyTorch, torch.group_norm."""
     _check_groups(input, num_groups, weight, bias)
@@ -367,7 +367,8 @@ def _instance_norm_input(input, weight, bias, eps):
 
 
 # ------------------------------------------------------------------------------------------------ neighbours
-@operator("local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> Tensor", **NORM)
+@operator("local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> Tensor", layout="channels",
+          **NORM)
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     """Divided by (k + alpha * mean square over `size` neighbouring channels) ** beta.
 

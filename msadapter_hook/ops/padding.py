@@ -4,13 +4,20 @@ import numpy as np
 
 from msadapter_hook import prims
 from msadapter_hook.tape import value_of
-from msadapter_hook.tensor import Tensor, detached, dtypes, from_array
+from msadapter_hook.tensor import Tensor, detached, dtypes, from_array, geometry
 
 from .registry import call, composite, operator
 from .shape import copied
 
 
 # ------------------------------------------------------------------------------------------------ images
+def _formatted(self, made):
+    """`made` with the channels innermost where `self` has them so."""
+    if made.ndim == 4 and self.ndim == 4 and geometry.suggests_channels_last(self._size, self._stride):
+        return made.contiguous(memory_format=dtypes.channels_last)
+    return made
+
+
 @composite("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", forms="function",
            aliases=("nn.functional.pixel_shuffle",))
 def pixel_shuffle(self, upscale_factor):
@@ -27,7 +34,8 @@ def pixel_shuffle(self, upscale_factor):
                            f"upscale_factor, but input.size(-3)={c} is not divisible by {r * r}")
     n = len(lead)
     split = self.reshape((*lead, c // (r * r), r, r, h, w))
-    return split.permute((*range(n), n, n + 3, n + 1, n + 4, n + 2)).reshape((*lead, c // (r * r), h * r, w * r))
+    made = split.permute((*range(n), n, n + 3, n + 1, n + 4, n + 2)).reshape((*lead, c // (r * r), h * r, w * r))
+    return _formatted(self, made)
 
 
 @composite("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", forms="function",
@@ -47,7 +55,8 @@ def pixel_unshuffle(self, downscale_factor):
                                f"input.size({at})={n} is not divisible by {r}")
     n = len(lead)
     split = self.reshape((*lead, c, h // r, r, w // r, r))
-    return split.permute((*range(n), n, n + 2, n + 4, n + 1, n + 3)).reshape((*lead, c * r * r, h // r, w // r))
+    made = split.permute((*range(n), n, n + 2, n + 4, n + 1, n + 3)).reshape((*lead, c * r * r, h // r, w // r))
+    return _formatted(self, made)
 
 
 @composite("channel_shuffle(Tensor self, int groups) -> Tensor", forms="function",
@@ -61,7 +70,7 @@ def channel_shuffle(self, groups):
     n, c, *rest = self._size
     if c % groups:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups.")
-    return self.reshape((n, groups, c // groups, *rest)).transpose(1, 2).reshape((n, c, *rest))
+    return _formatted(self, self.reshape((n, groups, c // groups, *rest)).transpose(1, 2).reshape((n, c, *rest)))
 
 
 @composite("one_hot(Tensor self, int num_classes=-1) -> Tensor", forms="function", namespace="nn.functional")
@@ -122,7 +131,7 @@ def constant_pad(value, pad, fill):
                      value=fill)
 
 
-@operator("constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor", forms="function")
+@operator("constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor", forms="function", layout="channels")
 def constant_pad_nd(self, pad, value=0):
     """A margin of one number. Source: PyTorch, torch.constant_pad_nd."""
     return constant_pad(self, pad, value)
@@ -182,7 +191,9 @@ def pad(self, pad, mode="constant", value=None):
     if value.requires_grad:
         names = {"reflect": "Reflection", "replicate": "Replication"}
         value.node.operator = "CopySlices" if mode == "circular" else f"{names[mode]}Pad{pairs}dBackward0"
-    made = Tensor._make(value, self._dtype)
+    innermost = (mode != "circular" and self.ndim == 4 and pairs == 2
+                 and geometry.suggests_channels_last(self._size, self._stride))
+    made = Tensor._make(value, self._dtype, geometry.channels_last_stride(value.shape) if innermost else None)
     if mode == "circular":  # PyTorch copies the middle and each margin in place
         made._history.version.count = 1 + sum(p > 0 for p in pad)
     return made

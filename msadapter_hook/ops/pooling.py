@@ -144,12 +144,12 @@ _POOL = "int[1] kernel_size, int[1]? stride=None, int[1] padding=0, int[1] dilat
 def _declare_max(n):
     backward = "SqueezeBackward1" if n == 1 else f"MaxPool{n}DWithIndicesBackward0"
 
-    @operator(f"_max_pool{n}d(Tensor self, {_POOL}) -> Tensor", forms="function", saves="self",
+    @operator(f"_max_pool{n}d(Tensor self, {_POOL}) -> Tensor", forms="function", saves="self", layout="channels",
               grad_name=backward, aliases=(f"max_pool{n}d",))
     def values(self, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
         return _max_pool(n, self, kernel_size, stride, padding, dilation, ceil_mode, False)
 
-    @operator(f"_max_pool{n}d_with_indices(Tensor self, {_POOL}) -> (Tensor, Tensor)", forms="function", saves="self",
+    @operator(f"_max_pool{n}d_with_indices(Tensor self, {_POOL}) -> (Tensor, Tensor)", forms="function", saves="self", layout="channels",
               grad_name=backward, aliases=(f"max_pool{n}d_with_indices",) if n == 1 else ())
     def indexed(self, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
         return _max_pool(n, self, kernel_size, stride, padding, dilation, ceil_mode, True)
@@ -197,7 +197,8 @@ def _declare_avg(n):
 
     @operator(f"avg_pool{n}d(Tensor input, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, bool ceil_mode=False, "
               f"bool count_include_pad=True{extra}) -> Tensor", namespace="nn.functional", saves="input", grad_name=backward,
-              forms="function" if n == 1 else "function out", aliases=("avg_pool1d",) if n == 1 else ())
+              forms="function" if n == 1 else "function out", aliases=("avg_pool1d",) if n == 1 else (),
+              layout="channels" if n == 2 else None)
     def avg_pool(input, kernel_size, stride=None, padding=(0,), ceil_mode=False, count_include_pad=True, divisor_override=None):
         if n == 1:
             if input.ndim not in (2, 3):
@@ -210,6 +211,9 @@ def _declare_avg(n):
         x, single = _batched(input, n, f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input")
         if x.dtype.kind in "bc":
             raise NotImplementedError(f"\"avg_pool{n}d\" not implemented for '{dtype_of(x).scalar_name}'")
+        if 0 in x.shape[1:]:
+            raise RuntimeError(f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but "
+                               f"got:{list(x.shape)}")
         kernel, stride, padding, _ = _window(n, f"avg_pool{n}d", kernel_size, stride, padding)
         made = avg_values(n, x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override)
         return _unbatched(single, made)[0]
@@ -375,12 +379,14 @@ _adaptive_index = prims.host_call("adaptive_max_index", _adaptive_index_host, di
 
 def _declare_adaptive(n):
     @operator(f"adaptive_avg_pool{n}d(Tensor input, any output_size) -> Tensor", namespace="nn.functional", forms="function",
-              grad_name=f"AdaptiveAvgPool{n}DBackward0", aliases=("adaptive_avg_pool1d",) if n == 1 else ())
+              grad_name=f"AdaptiveAvgPool{n}DBackward0", aliases=("adaptive_avg_pool1d",) if n == 1 else (),
+              layout="channels" if n == 2 else None)
     def adaptive_avg(input, output_size):
         return _adaptive_avg(n, input, output_size)
 
     @operator(f"_adaptive_max_pool{n}d(Tensor self, any output_size) -> (Tensor, Tensor)", forms="function", saves="self",
-              grad_name=f"AdaptiveMaxPool{n}DBackward0", aliases=("adaptive_max_pool1d",) if n == 1 else ())
+              grad_name=f"AdaptiveMaxPool{n}DBackward0", aliases=("adaptive_max_pool1d",) if n == 1 else (),
+              layout="channels" if n == 2 else None)
     def adaptive_max(self, output_size):
         return _adaptive_max(n, self, output_size)
 
@@ -407,7 +413,7 @@ for _n in (1, 2, 3):
 
 # ------------------------------------------------------------------------------------------------ unpooling
 @operator("_max_unpool(Tensor self, Tensor indices, int[] output_size) -> Tensor", forms="function",
-          grad_name="MaxUnpool2DBackward0")
+          grad_name="MaxUnpool2DBackward0", layout="channels")
 def _max_unpool(self, indices, output_size):
     n = len(output_size)
     if indices.dtype != np.int64:
@@ -513,6 +519,8 @@ def _fractional_max_pool(self, kernel_size, output_size, samples):
     for word, k, o, s in zip(words, kernel_size, output_size, x.shape[2:]):
         if o + k - 1 > s:
             raise RuntimeError(f"{name}: pool {word} {k} too large relative to input {word} {s}")
+    if samples.ndim != 3 or samples.shape != (x.shape[0], x.shape[1], n):
+        raise RuntimeError(f"Expect _random_samples to have size {[x.shape[0], x.shape[1], n]}, got {list(samples.shape)}")
     index = _fractional_index(x, samples, kernel=tuple(kernel_size), size=tuple(output_size))
     flat = shaped(x, x.shape[:2] + (math.prod(x.shape[2:]),))
     places = shaped(index, index.shape[:2] + (math.prod(output_size),))

@@ -87,6 +87,8 @@ class Overload:
         """The strides of a result, None where it is contiguous: see `layout` of `operator`."""
         if self.layout is None:
             return None
+        if self.layout == "channels":
+            return self._channels_last(value, bound)
         for i in self.tensors:
             t = bound[i]
             if isinstance(t, Tensor) and t._stride != geometry.standard_stride(t._size):
@@ -101,6 +103,19 @@ class Overload:
         if geometry.broadcast_shapes(*[size for size, _ in operands]) != value.shape:
             return None
         return geometry.elementwise_stride(value.shape, operands)
+
+    def _channels_last(self, value, bound):
+        """Channels innermost where they are so in an operand of the result's rank (in all of a list), else None."""
+        rank = len(value.shape)
+        if rank not in (4, 5):
+            return None
+        alone = [bound[i] for i in self.tensors]
+        groups = [[t] for t in alone if isinstance(t, Tensor)] + [bound[i] for i in self.lists]
+        for group in groups:
+            if group and all(len(t._size) == rank and t._stride != geometry.standard_stride(t._size)
+                             and geometry.suggests_channels_last(t._size, t._stride) for t in group):
+                return geometry.channels_last_stride(value.shape)
+        return None
 
     def _private(self, value, bound):
         """`value` with memory of its own where an argument's memory is visible from outside."""
@@ -267,7 +282,7 @@ def operator(schema, *, forms="function method", namespace="", saves=None, grad_
     error.
     `layout`: "elementwise" (the result lies in memory as the operands do; the default in the families of such
     operators),
-    "self" (as the first tensor) or "contiguous".
+    "self" (as the first tensor), "channels" (channels innermost where an operand has them so) or "contiguous".
     `overlap`: which overlaps of the written tensor with the inputs are refused: "partial" (the default of elementwise
     and in-place forms) or
     "any" or "no". `aliases`: further public names. `path`: how the report calls it (primitive, composition, host).

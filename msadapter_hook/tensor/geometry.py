@@ -103,6 +103,19 @@ def is_channels_last(size, stride) -> bool:
     return True
 
 
+def suggests_channels_last(size, stride) -> bool:
+    """Whether strides order the dimensions as channels-last memory does, gaps or not. PyTorch decides by this what a
+    result looks like."""
+    if len(size) not in (4, 5) or not stride[1]:
+        return False
+    least = 0
+    for d in (1, *range(len(size) - 1, 1, -1), 0):
+        if size[d] == 0 or stride[d] < least or d == 0 and least == stride[1]:
+            return False
+        least = stride[d] * max(size[d], 1)
+    return True
+
+
 def is_dense(size, stride) -> bool:
     """No gaps and no overlap: some order of the dimensions is contiguous."""
     n = 1

@@ -9,8 +9,9 @@ from msadapter_hook.ops import registry as _registry
 from . import Tensor
 from ._refusal import refused as _refused
 
-__all__ = ["get_ignored_functions", "get_overridable_functions", "get_testing_overrides", "handle_torch_function",
-           "has_torch_function", "resolve_name", "is_tensor_like", "is_tensor_method_or_property", "wrap_torch_function", "enable_reentrant_dispatch"]
+__all__ = ["enable_reentrant_dispatch", "get_ignored_functions", "get_overridable_functions", "get_testing_overrides",
+           "handle_torch_function", "has_torch_function", "is_tensor_like", "is_tensor_method_or_property", "resolve_name",
+           "wrap_torch_function"]
 
 
 class TorchFunctionMode:

@@ -177,6 +177,6 @@ __all__ = [
     "ZeroPad3d",
 ]  # fmt: skip
 
-from . import _calls, _global_hooks, module  # noqa: E402
+from . import _calls, _global_hooks, module
 
 _global_hooks.share_tables(module, _calls)
