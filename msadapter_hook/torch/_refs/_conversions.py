@@ -14,8 +14,9 @@ def _to(name):
     return convert
 
 
-__all__ = ["bfloat16", "bool", "byte", "cdouble", "cfloat", "chalf", "char", "double", "float", "half", "int", "long", "short"]
-globals().update({name: _to(name) for name in __all__})
+bfloat16, half, float, double = map(_to, ("bfloat16", "half", "float", "double"))
+chalf, cfloat, cdouble = map(_to, ("chalf", "cfloat", "cdouble"))
+bool, byte, char, short, int, long = map(_to, ("bool", "byte", "char", "short", "int", "long"))
 
 
 def complex(real, imag):

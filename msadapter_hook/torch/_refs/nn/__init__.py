@@ -1,3 +1,3 @@
 """torch._refs.nn."""
 
-from . import functional  # noqa: F401
+from . import functional
