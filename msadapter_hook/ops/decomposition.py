@@ -115,7 +115,8 @@ def ormqr(self, input2, input3, left=True, transpose=False):
 
 
 # ------------------------------------------------------------------------------------------------ singular values
-def _svd(A, full, name):
+def finite_svd(A, full, name):
+    """U, S and the adjoint of V; LinAlgError for non-finite input."""
     checks.is_factorable(A, name)
     if not np.isfinite(A.numpy).all():
         raise LinAlgError(f"{name}: The algorithm failed to converge because the input matrix contained non-finite "
@@ -130,13 +131,13 @@ def svd(A, full_matrices=True, driver=None):
     if driver is not None:
         raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
                            "cuSOLVER backend.")
-    return _svd(A, full_matrices, "linalg.svd")
+    return finite_svd(A, full_matrices, "linalg.svd")
 
 
 @operator("svdvals(Tensor A, *, str? driver=None) -> Tensor", grad_name="LinalgSvdBackward0", **LINALG)
 def svdvals(A, driver=None):
     """The singular values. Source: PyTorch, torch.linalg.svdvals."""
-    return _svd(A, False, "linalg.svd")[1]
+    return finite_svd(A, False, "linalg.svd")[1]
 
 
 @operator("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", forms=BOTH,
@@ -145,7 +146,7 @@ def torch_svd(self, some=True, compute_uv=True):
     """self = U diag(S) V*. Source: PyTorch, torch.svd."""
     if self.ndim < 2:
         raise RuntimeError(f"linalg.svd: input should have at least 2 dimensions, but has {self.ndim} dimensions instead")
-    u, s, vh = _svd(self, not some and compute_uv, "linalg.svd")
+    u, s, vh = finite_svd(self, not some and compute_uv, "linalg.svd")
     if not compute_uv:
         m, n = self.shape[-2:]
         lead = self.shape[:-2]

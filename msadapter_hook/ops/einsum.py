@@ -47,7 +47,7 @@ def _from_sublists(parts):
                 out += _ELLIPSIS
             elif 0 <= s < 26:
                 out += chr(ord("A") + s)
-            elif s < 52:
+            elif 26 <= s < 52:
                 out += chr(ord("a") + s - 26)
             else:
                 raise ValueError("einsum(): subscripts in subscript list are not within the valid range [0, 52)")
@@ -60,21 +60,27 @@ def _from_sublists(parts):
     return equation, parts[::2]
 
 
-def _names(text, where):
-    """The names of one term: letters, and `...` as one name."""
+def _names(text, where, offset):
+    """The names of one term, which starts at `offset` of the equation: letters, and `...` as one name."""
     names, i = [], 0
     while i < len(text):
         c = text[i]
+        if c == " ":
+            i += 1
+            continue
         if c == ".":
             if text[i:i + 3] != _ELLIPSIS:
-                raise RuntimeError(f"einsum(): found '.' {where} that is not part of any ellipsis")
+                tail = " (...)" if where == "for output" else ""
+                raise RuntimeError(f"einsum(): found '.' {where} that is not part of any ellipsis{tail}")
             if _ELLIPSIS in names:
-                raise RuntimeError(f"einsum(): found '.' {where} for which an ellipsis was already found")
+                raise RuntimeError(f"einsum(): found '.' {where} " + (
+                    "but an ellipsis (...) was already found" if where == "for output" else
+                    "for which an ellipsis was already found"))
             names.append(_ELLIPSIS)
             i += 3
             continue
         if not (c.isascii() and c.isalpha()):
-            raise RuntimeError(f"einsum(): invalid subscript given at index {i} in the equation string, subscripts "
+            raise RuntimeError(f"einsum(): invalid subscript given at index {offset + i} in the equation string, subscripts "
                                "must be in "
                                "[a-zA-Z]")
         names.append(c)
@@ -84,14 +90,14 @@ def _names(text, where):
 
 @operator("_einsum(str equation, Tensor[] operands) -> Tensor", forms="function")
 def _einsum(equation, operands):
-    text = equation.replace(" ", "")
-    left, arrow, right = text.partition("->")
+    left, arrow, right = equation.partition("->")
     terms = left.split(",")
     if len(terms) > len(operands):
         raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
     if len(terms) < len(operands):
         raise RuntimeError("einsum(): more operands were provided than specified in the equation")
-    labels = [_names(t, f"for operand {i}") for i, t in enumerate(terms)]
+    starts = [sum(len(t) + 1 for t in terms[:i]) for i in range(len(terms))]
+    labels = [_names(t, f"for operand {i}", starts[i]) for i, t in enumerate(terms)]
     rank = 0
     for i, (names, v) in enumerate(zip(labels, operands)):
         plain_names = [n for n in names if n != _ELLIPSIS]
@@ -120,7 +126,7 @@ def _einsum(equation, operands):
     dots = [("...", k) for k in range(rank)]
     if arrow:
         out = []
-        for n in _names(right, "for the output"):
+        for n in _names(right, "for output", len(left) + 2):
             if n == _ELLIPSIS:
                 out += dots
             elif n in out:

@@ -311,6 +311,8 @@ def addr(self, vec1, vec2, beta=1, alpha=1):
     _expand_to(self, (vec1.shape[0], vec2.shape[0]))
     self, a, b = promote(self, vec1, vec2)
     for name, x in (("beta", beta), ("alpha", alpha)):
+        if isinstance(x, bool) and self.dtype.kind != "b":
+            raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
         if is_integral(self) and isinstance(x, float):
             raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
     left = shaped(a, (a.shape[0], 1))

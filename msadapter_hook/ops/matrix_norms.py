@@ -8,6 +8,7 @@ from msadapter_hook.tensor.geometry import wrap_dim
 
 from . import linalg_checks as checks
 from ._contract import permuted, shaped
+from .decomposition import finite_svd
 from .distance import norm_dtype, vector_norm_values
 from .linalg import tolerances
 from .reduction import axes_of
@@ -41,7 +42,7 @@ def matrix_norm_values(a, ord, dim, keepdim):
                            f"linalg.matrix_norm: Order {ord} not supported.")
     if ord in _SPECTRAL:
         order = [i for i in range(a.ndim) if i not in axes] + list(axes)
-        s = prims.singular_values(permuted(a, order), full=False)[1]
+        s = finite_svd(permuted(a, order), False, "linalg.svd")[1]
         last = (s.ndim - 1,)
         if ord == "nuc":
             made = prims.sum(s, axes=last, keepdims=False)
@@ -126,7 +127,7 @@ def cond(self, p=None):
     checks.is_matrix(self, "linalg.cond")
     _check_order(p)
     if p is None or p in (2, -2):
-        s = prims.singular_values(self, full=False)[1]
+        s = finite_svd(self, False, "linalg.svd")[1]
         n = s.shape[-1]
         if n == 0:
             return value_of(np.zeros(s.shape[:-1], s.dtype))
@@ -139,7 +140,16 @@ def cond(self, p=None):
                            f"are {self.shape[-2]} by {self.shape[-1]} matrices")
     if self.size == 0:
         return value_of(np.zeros(self.shape[:-2], checks.real_of(self).numpy))
-    return matrix_norm_values(self, p, (-2, -1), False) * matrix_norm_values(prims.inverse(self), p, (-2, -1), False)
+    inverse = prims.inverse(self)
+    size = matrix_norm_values(self, p, (-2, -1), False)
+    if p == "nuc":  # the singular values of an inverse that is not finite do not exist: it is infinite
+        bad = ~np.isfinite(inverse.numpy).all((-2, -1))
+        if bad.any() and np.isfinite(self.numpy).all():
+            eye = np.broadcast_to(np.eye(self.shape[-1], dtype=self.dtype), self.shape)
+            inverse = prims.where(value_of(np.broadcast_to(bad[..., None, None], self.shape).copy()), value_of(eye.copy()), inverse)
+            made = size * matrix_norm_values(inverse, p, (-2, -1), False)
+            return prims.where(value_of(bad), value_of(np.full(made.shape, np.inf, made.dtype)), made)
+    return size * matrix_norm_values(inverse, p, (-2, -1), False)
 
 
 def _rank(a, atol, rtol, hermitian):

@@ -132,7 +132,8 @@ for _name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
 # ------------------------------------------------------------------------------------------------ names that are gone
 def _removed(name, instead, method):
     def gone(*args, **kwargs):
-        raise RuntimeError(f"torch.{name} was removed from PyTorch. Use {instead}.")
+        raise RuntimeError("This function was deprecated since version 1.9 and is now removed. "
+                           f"Use {instead} instead of torch.{name}.")
 
     gone.__name__ = gone.__qualname__ = name
     gone.__doc__ = f"Removed; use {instead}."

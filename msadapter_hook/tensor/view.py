@@ -104,7 +104,9 @@ class Expand(Move):
         return prims.broadcast_to(base, shape=self.shape)
 
     def write(self, base, new):
-        """Only reached where every copy holds the same value."""
+        """Only reached where every copy holds the same value, or where there is none."""
+        if 0 in self.shape and 0 not in base.shape:
+            return base
         lead = new.ndim - base.ndim
         stop = (1,) * lead + tuple(base.shape)
         first = prims.strided_slice(new, start=(0,) * new.ndim, stop=stop, step=(1,) * new.ndim)
