@@ -86,7 +86,8 @@ class profile:
     """Context that records the operators run in it. Times include what an operator calls; values that are computed late are counted
     where they are read. Source: PyTorch, torch.autograd.profiler.profile."""
 
-    def __init__(self, enabled=True, *, use_cuda=False, use_device=None, record_shapes=False, with_flops=False, profile_memory=False,
+    def __init__(self, enabled=True, *, use_cuda=False, use_device=None, record_shapes=False, with_flops=False,
+                 profile_memory=False,
                  with_stack=False, with_modules=False, use_kineto=False, use_cpu=True, **options):
         self.enabled, self.record_shapes, self.with_modules = enabled, record_shapes, with_modules
         self.function_events = None

@@ -121,7 +121,8 @@ class FunctionEventAvg(_Times):
 
     def __repr__(self):
         return (f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} cpu_time={self.cpu_time_str}  "
-                f"self_cuda_time=0.000us cuda_time=0.000us input_shapes={self.input_shapes} cpu_memory_usage=0 cuda_memory_usage=0>")
+                f"self_cuda_time=0.000us cuda_time=0.000us input_shapes={self.input_shapes} cpu_memory_usage=0 "
+                f"cuda_memory_usage=0>")
 
 
 class EventList(list):
@@ -173,7 +174,8 @@ class EventList(list):
                 raise AttributeError(f"'{type(events[0]).__name__}' object has no attribute '{sort_by}'")
             events.sort(key=lambda event: getattr(event, name), reverse=True)
         columns = [("Name", min(max(len(event.key) for event in self) + 4, max_name_column_width))]
-        columns += [(name, _COLUMN) for name in ("Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "# of Calls")]
+        columns += [(name, _COLUMN) for name in ("Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg",
+                                                 "# of Calls")]
         if self._shapes:
             columns.append(("Input Shapes", min(max(len(str(event.input_shapes)) for event in self) + 4, max_shapes_column_width)))
         pattern = "".join([f"{{: >{width}}}" + " " * _GAP for _, width in columns])

@@ -67,8 +67,8 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
 
 
 class profile:
-    """Context that records operators, all steps or those that the schedule says; `step()` marks the end of one. Memory, call stacks and
-    floating point operations are accepted and not recorded. Source: PyTorch, torch.profiler.profile."""
+    """Context that records operators, all steps or those that the schedule says; `step()` marks the end of one. Memory, call
+    stacks and floating point operations are accepted and not recorded. Source: PyTorch, torch.profiler.profile."""
 
     def __init__(self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False, profile_memory=False,
                  with_stack=False, with_flops=False, with_modules=False, experimental_config=None,
@@ -130,7 +130,8 @@ class profile:
         return self.profiler
 
     def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
-        """Sums by name: print them with `.table(sort_by="cpu_time_total")`. Source: PyTorch, torch.profiler.profile.key_averages."""
+        """Sums by name: print them with `.table(sort_by="cpu_time_total")`. Source: PyTorch,
+        torch.profiler.profile.key_averages."""
         return self._done().key_averages(group_by_input_shape, group_by_stack_n)
 
     def events(self):
