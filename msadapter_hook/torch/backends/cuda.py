@@ -17,6 +17,13 @@ def is_built():
     return False
 
 
+def preferred_linalg_library(backend=None):
+    """The library that CUDA's linear algebra would use: none. Source: PyTorch, torch.backends.cuda.preferred_linalg_library."""
+    if backend not in (None, "default", "cusolver", "magma"):
+        raise RuntimeError("Unknown input value. Choose from: default, cusolver, magma.")
+    return "default"
+
+
 # ------------------------------------------------------------------------------------------------ attention
 # There is one kernel of scaled dot product attention, which computes what any of these would; the choice is kept.
 def _switches(kind, name):

@@ -26,6 +26,10 @@ def is_bf16_supported(including_emulation=True):
     return False
 
 
+def is_tf32_supported():
+    return False
+
+
 def init():
     raise AssertionError(_REASON)
 

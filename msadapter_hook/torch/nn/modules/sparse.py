@@ -8,12 +8,12 @@ from .module import Module
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
-def _padding_row(padding_idx, num_embeddings):
+def _padding_row(padding_idx, num_embeddings, name="Padding_idx"):
     """`padding_idx` as a row number from the start; AssertionError beyond the table."""
     if padding_idx is None:
         return None
     if not -num_embeddings <= padding_idx < num_embeddings:
-        raise AssertionError("Padding_idx must be within num_embeddings")
+        raise AssertionError(f"{name} must be within num_embeddings")
     return padding_idx % num_embeddings if num_embeddings else padding_idx
 
 
@@ -154,7 +154,7 @@ class EmbeddingBag(_Table):
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
-        self.padding_idx = _padding_row(padding_idx, num_embeddings)
+        self.padding_idx = _padding_row(padding_idx, num_embeddings, "padding_idx")
         self._make_weight(_weight, False, device, dtype)
         self.mode = mode
         self.sparse = sparse
