@@ -121,11 +121,13 @@ def run(torch, runner, corpus, a):
             done += 1
             for name, check in chosen.items():
                 status, text = one(torch, runner, op, sample, blobs, check, a.timeout)
-                table.setdefault(name, {}).setdefault(status, []).append(f"sample {sample['i']}/{sample['dt']}: {text}" if text else "")
+                text = f"sample {sample['i']}/{sample['dt']}: {text}" if text else ""
+                table.setdefault(name, {}).setdefault(status, []).append(text)
         for name, statuses in table.items():
             for status in statuses:
                 if status != "pass":
-                    print(f"{op['name']:40} {name:22} {status:12} {len(statuses[status])}  {statuses[status][0][:a.width]}", flush=True)
+                    found_here = statuses[status]
+                    print(f"{op['name']:40} {name:22} {status:12} {len(found_here)}  {found_here[0][:a.width]}", flush=True)
     return found
 
 

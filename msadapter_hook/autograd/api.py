@@ -179,9 +179,11 @@ def _batched(outputs, inputs, grad_outputs, create_graph, allow_unused, material
     for i, (r, o) in enumerate(zip(rows, outputs)):
         if r.dim() == 0 or r.shape[1:] != o.shape:
             raise RuntimeError(
-                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes of "
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The "
+                "sizes of "
                 "the remaining dimensions are expected to match the shape of corresponding output, but a mismatch was detected: "
-                f"grad_output[{i}] has a shape of {r.shape} and output[{i}] has a shape of {o.shape}. If you only want some tensors in "
+                f"grad_output[{i}] has a shape of {r.shape} and output[{i}] has a shape of {o.shape}. If you only want some "
+                "tensors in "
                 "`grad_output` to be considered batched, consider using vmap.")
     passes = [grad(outputs, inputs, [r[i] for r in rows], True, create_graph, True, allow_unused, False, materialize_grads)
               for i in range(rows[0].shape[0])]

@@ -55,7 +55,8 @@ class _Region:
 
 
 REENTRANT_GRAD = (
-    "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to .backward(). To "
+    "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to "
+    ".backward(). To "
     "resolve this error, you can either set use_reentrant=False, or call .backward() without passing the `inputs` argument.")
 
 
@@ -79,7 +80,8 @@ def saved_of(outputs, arguments):
 
 
 _DETAILS = (
-    "\nTip: To see a more detailed error message, either pass `debug=True` to\n`torch.utils.checkpoint.checkpoint(...)` or wrap the code "
+    "\nTip: To see a more detailed error message, either pass `debug=True` to\n`torch.utils.checkpoint.checkpoint(...)` or wrap "
+    "the code "
     "block\nwith `with torch.utils.checkpoint.set_checkpoint_debug_enabled(True):` to\nenable checkpoint-debug mode globally.\n")
 
 
@@ -96,7 +98,8 @@ def compare(first, again):
             one, two = ({"shape": Size(size), "dtype": dtype, "device": cpu} for size, dtype in (a, b))
             wrong.append(f"tensor at position {i}:\nsaved metadata: {one}\nrecomputed metadata: {two}")
     if wrong:
-        raise CheckpointError("torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during "
+        raise CheckpointError("torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than "
+                              "during "
                               "the forward pass.\n" + "\n".join(wrong) + "\n" + _DETAILS)
 
 

@@ -43,7 +43,8 @@ def leave(number=None):
 def make(tensor, tangent, number=None):
     """`tensor` with a tangent. RuntimeError without a level, for another size, and for a tensor that has one already."""
     if (number is None or number < 0) and _current.level is None:
-        raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.")
+        raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() "
+                           "first.")
     for t, what in ((tensor, "primal"), (tangent, "tangent")):
         if not (t.is_floating_point() or t.is_complex()):
             raise ValueError(f"Expected {what} to be floating point or complex, but got: {t.dtype}")

@@ -9,13 +9,13 @@ import threading
 from collections import defaultdict
 
 from msadapter_hook import prims
-from msadapter_hook.tape import Program, Value, enable_grad, value_of
-from msadapter_hook.tape import late
-from msadapter_hook.tape.value import SECOND_TIME
+from msadapter_hook.tape import Program, Value, enable_grad, late
 from msadapter_hook.tape.recording import state
+from msadapter_hook.tape.value import SECOND_TIME
 from msadapter_hook.tensor import Tensor
 
 from .graph import public_node
+
 
 class _Passes(threading.local):
     def __init__(self):
@@ -55,7 +55,8 @@ def key_of(value: Value):
 class Backward:
     """One backward pass from `roots` ((Value, cotangent Value) pairs).
 
-    `implicit`: the cotangents that are ones because nothing was given. `observe`: run the hooks on what is asked for. `captured`: keys whose gradients are asked for (None: every leaf accumulates). `accumulate`: put leaf gradients into
+    `implicit`: the cotangents that are ones because nothing was given. `observe`: run the hooks on what is asked for.
+    `captured`: keys whose gradients are asked for (None: every leaf accumulates). `accumulate`: put leaf gradients into
     `.grad`. The gradients asked for are in `result` afterwards, by key.
     """
 
@@ -398,5 +399,7 @@ def modified(version, expected, size, dtype):
     """PyTorch's error for a saved tensor that was written to."""
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[torch.{dtype.scalar_name}Tensor {list(size)}] is at version {version}; expected version {expected} instead. Hint: enable "
-        "anomaly detection to find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True).")
+        f"[torch.{dtype.scalar_name}Tensor {list(size)}] is at version {version}; expected version {expected} instead. Hint: "
+        "enable "
+        "anomaly detection to find the operation that failed to compute its gradient, with "
+        "torch.autograd.set_detect_anomaly(True).")

@@ -19,7 +19,7 @@ from .engine import Backward, key_of
 
 #: Primitives that are linear in all their floating inputs together.
 LINEAR = frozenset(["reshape", "transpose", "broadcast_to", "sum_to", "strided_slice", "neg", "add", "sub", "real", "imag", "conj",
-                    "make_complex", "flip", "concat", "stack", "cast", "slice_scatter", "graft"])
+                    "make_complex", "flip", "concat", "stack", "cast", "slice_scatter"])
 #: Primitives that are linear in each of two inputs.
 BILINEAR = frozenset(["mul", "matmul"])
 
@@ -78,6 +78,8 @@ class _Call:
 
 def pushed(primitive, inputs, attributes, outputs, tangents):
     """The tangents of the outputs (None where there is none)."""
+    if primitive.name == "graft":  # the data of one value under the history of another: the tangent comes with the data
+        return [tangents[1]]
     if primitive.name in LINEAR:
         given = [t if t is not None else prims.zeros_like(v) for v, t in zip(inputs, tangents)]
         return [primitive(*given, **attributes)]
@@ -94,7 +96,8 @@ def transposed(primitive, inputs, attributes, outputs, tangents):
     recorded = state.enabled and any(v.requires_grad for v in (*inputs, *[t for t in tangents if t is not None]))
     before, state.enabled = state.enabled, True
     try:
-        cotangents = [value_of(np.zeros(o.shape, o.dtype)).as_leaf(Leaf(None)) if o.dtype.kind in "fcV" else None for o in outputs]
+        cotangents = [value_of(np.ones(o.shape, o.dtype)).as_leaf(Leaf(None)) if o.dtype.kind in "fcV" else None
+                      for o in outputs]  # ones: some vjps take the logarithm of their cotangent
         needs = [t is not None for t in tangents]
         found = primitive.cotangents(_Call(inputs, attributes, outputs), cotangents, needs)
         roots = [(c, t) for c, t in zip(found, tangents) if c is not None and t is not None and c.requires_grad]

@@ -192,7 +192,8 @@ class _FunctionPrimitive:
             given.append(Tensor._make(g) if g is not None else None)
         function = ctx._function
         if function.vjp is not Function.vjp and function.backward is not Function.backward:
-            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement "
+            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
+                               "implement "
                                "one of them.")
         if function.vjp is not Function.vjp and function.backward is Function.backward:
             result = function.vjp(ctx, *given)
@@ -281,7 +282,8 @@ class Function(FunctionCtx, metaclass=_FunctionMeta):
     @staticmethod
     def jvp(ctx, *grad_inputs):
         """The tangents of the outputs; overridden."""
-        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
+        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode "
+                                  "AD.")
 
     @staticmethod
     def vmap(info, in_dims, *args):
@@ -327,7 +329,8 @@ class Function(FunctionCtx, metaclass=_FunctionMeta):
 
 
 _NEEDS_SETUP = (
-    "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the setup_context "
+    "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the "
+    "setup_context "
     "staticmethod. For more details, please see https://pytorch.org/docs/main/notes/extending.func.html")
 
 
@@ -343,7 +346,8 @@ def _check_transforms(cls):
                            "staticmethod. Please set generate_vmap_rule=False or delete the overriden vmap staticmethod to avoid "
                            "ambiguity. For more details, please see https://pytorch.org/docs/main/notes/extending.func.html")
     if not cls.generate_vmap_rule and not has_rule:
-        raise RuntimeError(f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement "
+        raise RuntimeError(f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and "
+                           "implement "
                            "the vmap staticmethod or set generate_vmap_rule=True. For more details, please see "
                            "https://pytorch.org/docs/main/notes/extending.func.html")
 
@@ -376,7 +380,8 @@ def _push(ctx, args, inputs, places, outputs):
                 if t._size != out._size:
                     raise RuntimeError(
                         "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
-                        f"supported. Tensor is of size {list(out._size)} while the given forward gradient is of size {list(t._size)}.")
+                        f"supported. Tensor is of size {list(out._size)} while the given forward gradient is of size "
+                        f"{list(t._size)}.")
                 with enable_grad():
                     level.tangents[out.value] = cast_value(t.value, out._dtype)
 

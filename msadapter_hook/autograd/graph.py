@@ -134,7 +134,7 @@ def _default_name(node):
     return "".join(p[:1].upper() + p[1:] for p in node.primitive.name.split("_")) + "Backward0"
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _class(name):
     return type(name, (Node,), {"__slots__": (), "__module__": "torch.autograd.graph"})
 

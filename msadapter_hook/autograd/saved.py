@@ -15,8 +15,10 @@ from msadapter_hook.tape.value import SECOND_TIME
 from msadapter_hook.tensor import Tensor
 
 PACK_WROTE = (
-    "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be modified by in-place "
-    "operations as this can lead to unexpected side-effects. Please open an issue if you need to perform in-place operations on the "
+    "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be modified by "
+    "in-place "
+    "operations as this can lead to unexpected side-effects. Please open an issue if you need to perform in-place operations on "
+    "the "
     "input to a pack hook.")
 
 
@@ -252,7 +254,8 @@ def saved_attribute(node, name):
         raise RuntimeError(SECOND_TIME)
     value = node.inputs[place]
     if isinstance(value, Packed):
-        return Tensor._make(Value(value.shape, value.dtype, value.numpy, None, value.node, value.index, value.requires_grad, value.leaf))
+        return Tensor._make(Value(value.shape, value.dtype, value.numpy, None, value.node, value.index, value.requires_grad,
+                                  value.leaf))
     if value.leaf is not None and value.leaf.tensor is not None and value.leaf.tensor() is not None:
         return value.leaf.tensor()
     return Tensor._make(value)

@@ -8,9 +8,9 @@ import numpy as np
 
 from msadapter_hook.tape import no_grad
 from msadapter_hook.tape.recording import state
-from msadapter_hook.tensor.storage import births
 from msadapter_hook.tensor.generator import default_generator
 from msadapter_hook.tensor.lanes import Lanes
+from msadapter_hook.tensor.storage import births
 
 SHARED_WRITE = (
     "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more "

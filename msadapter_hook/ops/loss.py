@@ -382,7 +382,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
             raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
-    low = value_of(np.maximum(var.numpy, var.dtype.type(eps)) if var.dtype.kind == "f" else var.numpy)
+    low = prims.maximum(var, constant(eps, var.dtype)).detach() if var.dtype.kind == "f" else var
     var = prims.graft(var, low) if var.requires_grad else low  # the clamp passes its gradient on unchanged
     if not input.shape == target.shape == var.shape:
         broadcast_shapes(input.shape, target.shape, var.shape)

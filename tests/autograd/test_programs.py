@@ -24,7 +24,8 @@ DIFFERENT = {
         "checkpoint-False nondet nocheck", "checkpoint-early", "checkpoint-ctx"],
     "a gradient here does not depend on what PyTorch's formula mentions, or the other way round": [
         "functional-jacobian {'strict': True, 'create_graph': True} two True",
-        *[f"functional-{f} {{'strict': True, 'create_graph': True}} sq {b}" for f in ("hessian", "hvp", "vhp") for b in (False, True)],
+        *[f"functional-{f} {{'strict': True, 'create_graph': True}} sq {b}"
+          for f in ("hessian", "hvp", "vhp") for b in (False, True)],
         "functional-hess fwd two", "nesting-AF hess", "nesting-module"],
     "the numbers depend on random directions, or on in-place writes within a difference": [
         "gradcheck-bad fast", "gradcheck-fwd bad fast", "gradcheck-modifies", "gradcheck-gg bad"],

@@ -12,7 +12,8 @@ if __name__ == "__main__":
         sys.path.insert(0, str(HERE / "autograd"))
         import programs_case
 
-        print(json.dumps({p.stem: programs_case.run(str(p)) for p in sorted((HERE / "autograd" / "programs").glob("*.py"))}, indent=1))
+        programs = sorted((HERE / "autograd" / "programs").glob("*.py"))
+        print(json.dumps({p.stem: programs_case.run(str(p)) for p in programs}, indent=1))
     else:
         made = subprocess.run([sys.argv[1], __file__, "--inside"], check=True, capture_output=True, text=True).stdout
         (HERE / "goldens" / "autograd.json").write_text(made[made.index("{\n"):])

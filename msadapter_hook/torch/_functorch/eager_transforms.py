@@ -102,7 +102,8 @@ def grad_and_value(func, argnums=0, has_aux=False):
             if not isinstance(out, Tensor):
                 raise RuntimeError(f"{api}: Expected f(*args) to return a Tensor, got {type(out)}")
             if out.dim() != 0:
-                raise RuntimeError(f"{api}: Expected f(*args) to return a scalar Tensor, got tensor with {out.dim()} dims. Maybe you "
+                raise RuntimeError(f"{api}: Expected f(*args) to return a scalar Tensor, got tensor with {out.dim()} dims. Maybe "
+                                   "you "
                                    "wanted to use the vjp or jacrev APIs instead?")
             found = [level.leave(g) for g in level.gradients([out], leaves)]
             grads = tree_unflatten(found, spec)
@@ -307,7 +308,8 @@ def linearize(func, *primals):
                                f"{given_spec} and {spec}")
         for x, t in zip(flat, given):
             if x.shape != t.shape:
-                raise RuntimeError(f"Expected each tangent to have the shape of its primal, got {tuple(t.shape)} and {tuple(x.shape)}")
+                raise RuntimeError(f"Expected each tangent to have the shape of its primal, got {tuple(t.shape)} and "
+                                   f"{tuple(x.shape)}")
 
         def transpose(*cotangents):
             return tree_flatten(pull(tree_unflatten(list(cotangents), out_spec)))[0]

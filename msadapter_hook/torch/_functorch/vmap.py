@@ -19,7 +19,8 @@ def _flat_inputs(in_dims, args, func):
     name = _name(func)
     head = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): "
     if not isinstance(in_dims, (int, tuple)):
-        raise ValueError(head + "expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: "
+        raise ValueError(head + "expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, "
+                                "got: "
                          f"{type(in_dims)}.")
     if len(args) == 0:
         raise ValueError(f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a "
@@ -65,7 +66,8 @@ def _flat_out_dims(out_dims, func, spec: TreeSpec):
 def _check_out_dims(out_dims, func):
     def check(dim):
         if dim is not None and not isinstance(dim, int):
-            raise ValueError(f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection "
+            raise ValueError(f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python "
+                             "collection "
                              "of ints representing where in the outputs the vmapped dimension should appear.")
 
     tree_map(check, out_dims)
@@ -74,7 +76,8 @@ def _check_out_dims(out_dims, func):
 def _check_results(results, func, dims):
     for x, dim in zip(results, dims):
         if not isinstance(x, Tensor) and dim is not None:
-            raise ValueError(f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(x)}. Did you mean "
+            raise ValueError(f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(x)}. Did you "
+                             "mean "
                              "to set out_dims= to None for output?")
 
 

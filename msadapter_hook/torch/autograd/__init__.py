@@ -3,7 +3,6 @@
 from msadapter_hook.autograd import backward, grad  # noqa: F401
 
 from . import forward_ad, function, functional, grad_mode, graph, profiler, profiler_util
-from .gradcheck import gradcheck, gradgradcheck  # noqa: F401
 from .anomaly_mode import detect_anomaly, set_detect_anomaly  # noqa: F401
 from .function import Function  # noqa: F401
 from .grad_mode import (  # noqa: F401
@@ -13,6 +12,7 @@ from .grad_mode import (  # noqa: F401
     set_grad_enabled,
     set_multithreading_enabled,
 )
+from .gradcheck import gradcheck, gradgradcheck  # noqa: F401
 from .variable import Variable  # noqa: F401
 
 __all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "grad", "inference_mode", "no_grad",

@@ -10,7 +10,8 @@ _STRICT = " This is not allowed in strict mode"
 #: what lacks a gradient, by stage: first and second order, and the transposes that replace forward mode
 _INDEPENDENT = {
     "first": "The output of the user-provided function is independent of input {}." + _STRICT + ".",
-    "first transposed": "The gradient with respect to the input is independent of entry {} in the grad_outputs when using the double "
+    "first transposed": "The gradient with respect to the input is independent of entry {} in the grad_outputs when using the "
+                        "double "
                         "backward trick to compute forward mode gradients." + _STRICT + ".",
     "second": "The jacobian of the user-provided function is independent of input {}." + _STRICT + ".",
     "second transposed": "The hessian of the user-provided function is independent of entry {} in the grad_jacobian." + _STRICT
@@ -18,13 +19,16 @@ _INDEPENDENT = {
 }
 #: what cannot be differentiated once more
 _CONSTANT = {
-    "outputs": "Output {} of the user-provided function does not require gradients. The outputs must be computed in a differentiable "
+    "outputs": "Output {} of the user-provided function does not require gradients. The outputs must be computed in a "
+               "differentiable "
                "manner from the input when running in strict mode.",
     "gradient": "The gradient with respect to input {} is independent of the inputs of the user-provided function." + _STRICT + ".",
     "jacobian": "While computing the hessian, found that the jacobian of the user-provided function with respect to input {} is "
-                "independent of the input." + _STRICT + ". You should ensure that your function is twice differentiable and that the "
+                "independent of the input." + _STRICT + ". You should ensure that your function is twice differentiable and that "
+                                                        "the "
                 "jacobian depends on the inputs (this would be violated by a linear function for example).",
-    "hessian": "The hessian of the user-provided function with respect to input {} is independent of the input." + _STRICT + ". You "
+    "hessian": "The hessian of the user-provided function with respect to input {} is independent of the input." + _STRICT + ". "
+                                                                                                                             "You "
                "should ensure that your function is thrice differentiable and that the hessian depends on the inputs.",
 }
 _OUTPUTS = "outputs of the user-provided function"
@@ -190,8 +194,9 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 # ------------------------------------------------------------------------------------------------ matrices
-_FORWARD_ALONE = "torch.autograd.functional.jacobian: `{}` and `strategy=\"forward-mode\"` are not supported together (yet). Please " \
-                 "either set `{}` or `strategy=\"reverse-mode\"`."
+_FORWARD_ALONE = (
+    'torch.autograd.functional.jacobian: `{}` and `strategy="forward-mode"` are not supported together (yet). Please either set `{}` '
+    'or `strategy="reverse-mode"`.')
 
 
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
@@ -208,7 +213,8 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
         single_out, outputs = _as_tuple(func(*inputs), _OUTPUTS, "jacobian")
         _require(outputs, "outputs", strict)
         if strict and vectorize:
-            raise RuntimeError("torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "
+            raise RuntimeError("torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported "
+                               "together. "
                                "Please either set `strict=False` or `vectorize=False`.")
         rows = [_rows(out, i, inputs, create_graph, strict) for i, out in enumerate(outputs)]
     rows = [tuple(r) if create_graph else tuple([g.detach() for g in r]) for r in rows]

@@ -19,9 +19,11 @@ __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 _SLOW = (
     "\n\nThe above quantities relating the numerical and analytical jacobians are computed \nin fast mode. See: "
     "https://github.com/pytorch/pytorch/issues/53876 for more background \nabout fast mode. Below, we recompute numerical and "
-    "analytical jacobians in slow mode:\n\nNumerical:\n {}\nAnalytical:\n{}\n\nThe max per-element difference (slow mode) is: {}.\n")
+    "analytical jacobians in slow mode:\n\nNumerical:\n {}\nAnalytical:\n{}\n\nThe max per-element difference (slow mode) is: "
+    "{}.\n")
 _NOT_REENTRANT = (
-    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different values, although "
+    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different values, "
+    "although "
     "analytical gradient matches numerical gradient.The tolerance for nondeterminism was {}.\n\nNOTE: If your op relies on "
     "non-deterministic operations i.e., it is listed here:\nhttps://pytorch.org/docs/stable/generated/"
     "torch.use_deterministic_algorithms.html\nthis failure might be expected.\n")
@@ -120,7 +122,7 @@ class _Check:
 
 def _is_tensor(o):
     if not isinstance(o, Tensor):
-        o.requires_grad  # PyTorch looks at this of everything a function returns
+        raise AttributeError(f"'{type(o).__name__}' object has no attribute 'requires_grad'")  # what PyTorch stumbles over
     return True
 
 
@@ -270,7 +272,8 @@ def _undefined(check):
 
 
 def _warn_undefined():
-    warnings.warn("Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may break "
+    warnings.warn("Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may "
+                  "break "
                   "existing callers of this function. If this is true for you, you can call this function with "
                   "\"check_undefined_grad=False\" to disable the feature", stacklevel=5)
 
@@ -278,7 +281,8 @@ def _warn_undefined():
 def _multiplied(check, outputs):
     """Zero cotangents must give zero gradients."""
     outs = [o for _, o in _differentiable(outputs)]
-    found = _grad(outs, [check.inputs[i] for i in check.chosen], [zeros_like(o) for o in outs], retain_graph=True, allow_unused=True)
+    found = _grad(outs, [check.inputs[i] for i in check.chosen], [zeros_like(o) for o in outs], retain_graph=True,
+                  allow_unused=True)
     for g, i in zip(found, check.chosen):
         if g is None:
             continue
@@ -313,7 +317,8 @@ def _validate(check):
                           "likely fail if all the inputs are not of double precision floating point or complex. ", stacklevel=5)
         if any(s == 0 and n > 1 for s, n in zip(x.stride(), x.shape)):
             raise RuntimeError(f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are "
-                               "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous "
+                               "non-overlapping to be able to compute the numerical gradients correctly. You should call "
+                               ".contiguous "
                                "on the input before passing it to gradcheck.")
         x.retain_grad()
 
@@ -396,5 +401,5 @@ def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=
 
     return gradcheck(gradient, inputs + grad_outputs, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
                      nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes,
-                     check_batched_grad=check_batched_grad, check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev,
-                     fast_mode=fast_mode)
+                     check_batched_grad=check_batched_grad, check_forward_ad=check_fwd_over_rev,
+                     check_backward_ad=check_rev_over_rev, fast_mode=fast_mode)

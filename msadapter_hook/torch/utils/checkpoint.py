@@ -10,7 +10,8 @@ from msadapter_hook.ops.autocast import state as _autocast_state
 
 from .. import is_grad_enabled
 
-__all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential", "noop_context_fn", "set_checkpoint_debug_enabled", "set_checkpoint_early_stop"]
+__all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential", "noop_context_fn", "set_checkpoint_debug_enabled",
+           "set_checkpoint_early_stop"]
 
 
 def noop_context_fn():
@@ -73,9 +74,12 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
 
     if use_reentrant is None:
         _warnings.warn(
-            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. In version 2.9 we "
-            "will raise an exception if use_reentrant is not passed. use_reentrant=False is recommended, but if you need to preserve "
-            "the current default behavior, you can pass use_reentrant=True. Refer to docs for more details on the differences between "
+            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. In version "
+            "2.9 we "
+            "will raise an exception if use_reentrant is not passed. use_reentrant=False is recommended, but if you need to "
+            "preserve "
+            "the current default behavior, you can pass use_reentrant=True. Refer to docs for more details on the differences "
+            "between "
             "the two variants.", stacklevel=2)
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
