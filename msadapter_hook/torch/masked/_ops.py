@@ -254,3 +254,37 @@ def log_softmax(input, dim, *, dtype=None, mask=None):
 def softmin(input, dim, *, dtype=None, mask=None):
     """Softmin over what the mask shows. Source: PyTorch, torch.masked.softmin."""
     return F.softmin(_shown(input, mask, _highest(input.dtype)), _one(dim, input.dim()), dtype=dtype or input.dtype)
+
+
+# ------------------------------------------------------------------------------------------------ masks of results
+_SAME_SIZE = (cumsum, cumprod, softmax, log_softmax, softmin, normalize)
+_REDUCTIONS = (sum, prod, amax, amin, argmax, argmin, mean, median, norm, var, std, logsumexp)
+
+
+def _canonical_dim(dim, ndim):
+    """The dimensions as a tuple of non-negative numbers; None and () are all of them."""
+    return _dims(tuple(dim) if isinstance(dim, list) else dim, ndim)
+
+
+def _input_mask(input, *args, **kwargs):
+    """The mask of a call, as bool in the size of the input. ValueError without one."""
+    mask = kwargs.get("mask")
+    if mask is None:
+        raise ValueError("_input_mask requires explicit mask")
+    return _spread_mask(input, mask)
+
+
+def _output_mask(op, input, *args, **kwargs):
+    """Where the result of `op`, one of the functions of torch.masked, depends on an element that the mask shows."""
+    if op in _SAME_SIZE:
+        return _input_mask(input, *args, **kwargs)
+    if op not in _REDUCTIONS:
+        raise ValueError(f"_output_mask expected masked operation (got {getattr(op, '__name__', op)!r})")
+    place = 1 if op is norm else 0  # of `dim` after the input
+    dim = args[place] if len(args) > place else kwargs.get("dim")
+    shown = _input_mask(input, *args, **kwargs)
+    dims = _canonical_dim(dim, input.dim())
+    keepdim = bool(kwargs.get("keepdim", False))
+    for d in sorted(dims, reverse=True) if input.dim() else ():
+        shown = shown.any(d, keepdim)
+    return shown
