@@ -234,7 +234,7 @@ def copy_(self, src, non_blocking=False):
     value = cast_value(src.value, self._dtype)
     if value.shape != self._size:
         value = _fit(value, self._size)
-    elif not value.requires_grad and src._dtype is self._dtype:  # the value may be memory that is visible from outside
+    elif src._dtype is self._dtype:  # a value of its own: memory may be visible from outside, and hooks and leaves are of one tensor
         from .creation import copy as copy_value
 
         value = copy_value(value)

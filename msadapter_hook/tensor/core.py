@@ -133,6 +133,8 @@ class TensorBase:
             if state.enabled or not history.value.requires_grad:
                 self._value = v
                 self._generation = storage.generation
+            elif v.requires_grad:  # the base itself: nothing was read through a move
+                return v.detach()
             return v
         base = v = history.read()
         if v.requires_grad:  # hooks and grad_fn belong to one value, as long as the data do not change
