@@ -190,6 +190,15 @@ class _Native(OpOverload):
 
 
 class _NativePacket(_Native):
+    def __eq__(self, other):
+        return isinstance(other, _NativePacket) and other._opname == self._opname
+
+    def __hash__(self):
+        return hash(self._opname)
+
+    def __str__(self):
+        return f"aten.{self._opname}"
+
     def overloads(self):
         return ["default"]
 
