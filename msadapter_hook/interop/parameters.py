@@ -4,7 +4,9 @@ In-place updates by either side are seen by the other. Where one side replaces i
 `.data = `, `module.half()`), the next crossing brings the other side along: see `refresh`.
 """
 
+import itertools
 import weakref
+from collections.abc import Iterator
 
 import mindspore
 import numpy as np
@@ -119,14 +121,10 @@ def is_linked(x):
     return _linked(x) is not None
 
 
-def native_tree(x, names=None):
-    """`x` with our parameters in lists, tuples and dicts replaced by MindSpore's that share their memory."""
+def native_tree(x):
+    """`x` with our parameters in lists, tuples and dicts (and iterators) replaced by MindSpore's that share their memory."""
     from .crossing import tree_map
 
-    names = {} if names is None else names
-
-    def convert(tensor):
-        return native_parameter(tensor, names.get(id(tensor), f"parameter{len(names)}"))
-
-    count = iter(range(1 << 30))
-    return tree_map(lambda t: native_parameter(t, names.get(id(t)) or f"parameter{next(count)}"), x, Tensor)
+    numbers = itertools.count()
+    x = tree_map(lambda generator: list(generator), x, Iterator)
+    return tree_map(lambda t: native_parameter(t, f"parameter{next(numbers)}"), x, Tensor)

@@ -152,7 +152,7 @@ def cells(mindspore, wrap):
 
     wrap(train.Metric, "_convert_data", numbers)
     for owner, names in (
-        (nn, "WithLossCell TrainOneStepCell WithEvalCell TrainOneStepWithLossScaleCell ForwardValueAndGrad"),
+        (nn, "WithLossCell TrainOneStepCell WithEvalCell TrainOneStepWithLossScaleCell ForwardValueAndGrad SequentialCell CellList"),
         (train, "Model"),
     ):
         for name in names.split():

@@ -259,3 +259,42 @@ def test_a_module_changed_afterwards_is_followed():
     net.double()
     assert cell(ms.Tensor(X.numpy().astype(np.float64))).dtype == ms.float64
     assert cell.trainable_params()[0].dtype == ms.float64
+
+
+def test_containers_of_both():
+    net = build()
+    both = nn.SequentialCell(net, nn.ReLU(), torch.nn.Linear(2, 1))
+    assert len(both.trainable_params()) == 8
+    both.set_train(False)
+    native, ours = both(NATIVE_X), both(X)
+    assert type(native) is ms.Tensor and isinstance(ours, torch.Tensor)
+    np.testing.assert_allclose(native.asnumpy(), ours.detach().numpy(), rtol=1e-5)
+
+
+def test_native_optimizers_take_generators_and_groups():
+    net = build()
+    optimizer = nn.Momentum([{"params": net[0].parameters(), "lr": 0.5}, {"params": list(net[3].parameters())}], 0.1, 0.0)
+    before = [p.detach().clone() for p in (*net[0].parameters(), *net[3].parameters())]
+    optimizer(tuple(torch.ones_like(p) for p in before))
+    for p, b, rate in zip((*net[0].parameters(), *net[3].parameters()), before, (0.5, 0.5, 0.1, 0.1)):
+        torch.testing.assert_close(p.detach(), b - rate)
+
+
+def test_model_train_in_graph_mode():
+    net = build()
+    dataset = ms.dataset.GeneratorDataset([(X.numpy(), Y.numpy().astype(np.int32))] * 4, ["data", "label"], shuffle=False)
+    losses = []
+
+    class Keep(ms.train.Callback):
+        def step_end(self, run_context):
+            losses.append(float(run_context.original_args().net_outputs))
+
+    ms.set_context(mode=ms.GRAPH_MODE)
+    try:
+        model = ms.train.Model(net, nn.CrossEntropyLoss(), nn.SGD(net.trainable_params(), 0.1))
+        model.train(1, dataset, callbacks=[Keep()], dataset_sink_mode=False)
+        predicted = model.predict(NATIVE_X)
+    finally:
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+    assert_trained_alike(net, losses)
+    assert type(predicted) is ms.Tensor and predicted.shape == (6, 2)
