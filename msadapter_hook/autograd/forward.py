@@ -121,7 +121,12 @@ def dual(level, tensor, tangent):
             f"Tensor is of size {list(tensor.shape)} while the given forward gradient is of size {list(tangent.shape)}.")
     value = prims.reshape(tensor.value, shape=tuple(tensor.shape))
     level.tangents[value] = cast_value(tangent.value, tensor.dtype)
-    return Tensor._make(value, tensor.dtype)
+    if tensor._shared:  # memory seen from outside is read anew each time, which would lose the tangent
+        return Tensor._make(value, tensor.dtype)
+    made = tensor._alias(Tensor)  # writes to the stand-in reach the tensor
+    made._history.value = value
+    made._value, made._generation = None, -1
+    return made
 
 
 def tangent_of(level, tensor):

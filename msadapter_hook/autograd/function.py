@@ -338,7 +338,10 @@ def _check_transforms(cls):
     """What a Function must have to be used inside a function transform. RuntimeError in PyTorch's words."""
     if cls.setup_context is Function.setup_context:
         raise RuntimeError(_NEEDS_SETUP)
-    if state.mapped is None:
+    watcher = state.mapped
+    while watcher is not None and not watcher.maps:
+        watcher = watcher.outer
+    if watcher is None:
         return
     has_rule = cls.vmap is not Function.vmap
     if cls.generate_vmap_rule and has_rule:

@@ -8,8 +8,16 @@ from msadapter_hook.tape import enable_grad
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor
 from msadapter_hook.tensor.leaf import Leaf
+from msadapter_hook.tensor.storage import births
 
 from . import api, forward
+
+NO_SAVED_HOOKS = ("torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an issue with your use "
+                  "case.")
+CAPTURED_WRITE = (
+    "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place operation that would mutate a "
+    "captured Tensor. This is not supported; please rewrite the function being transformed to explicitly accept the mutated Tensor(s) "
+    "as inputs.")
 
 _levels = weakref.WeakKeyDictionary()  # leaf of a stand-in -> its level
 
@@ -17,11 +25,20 @@ _levels = weakref.WeakKeyDictionary()  # leaf of a stand-in -> its level
 class Level:
     """One differentiation in reverse mode, as a context. Inside, operations are recorded whatever the mode outside."""
 
+    maps = False  # of what watches writes: this is no mapped call
+
     def __init__(self):
         self.alive = False
         self.recording = True
+        self.outer = self.disabled = None
+        self.born = next(births)
+        self.stand_ins = set()  # numbers of the nodes that made stand-ins with a history
 
     def __enter__(self):
+        if state.saving is not None:
+            raise RuntimeError(NO_SAVED_HOOKS)
+        self.disabled, state.saving_disabled = state.saving_disabled, NO_SAVED_HOOKS
+        self.outer, state.mapped = state.mapped, self
         self.recording = state.enabled
         self.alive = True
         state.enabled = True
@@ -31,14 +48,41 @@ class Level:
     def __exit__(self, *exc):
         state.enabled = self.recording
         state.transforms -= 1
+        state.mapped = self.outer
+        state.saving_disabled = self.disabled
         self.alive = False
+
+    def written(self, history, value):
+        """Called for each write before it happens. RuntimeError where what depends on this level is put into a tensor from outside
+        of it."""
+        if value.requires_grad and history.storage.born < self.born and not history.value.requires_grad and self._made(value):
+            raise RuntimeError(CAPTURED_WRITE)
+        if self.outer is not None:
+            self.outer.written(history, value)
+
+    def _made(self, value):
+        """Whether the history of a value leads to a stand-in of this level."""
+        seen, stack = set(), [value]
+        while stack:
+            v = stack.pop()
+            if v.leaf is not None:
+                if _levels.get(v.leaf) is self:
+                    return True
+            elif v.node is not None and id(v.node) not in seen:
+                if v.node.sequence in self.stand_ins:
+                    return True
+                seen.add(id(v.node))
+                stack.extend([i for i in v.node.inputs if i.requires_grad])
+        return False
 
     def enter(self, tensor):
         """A stand-in for `tensor` that requires grad; its history goes on to the tensor's, where that has one."""
         if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         if tensor.requires_grad and self.recording:
-            return Tensor._make(prims.reshape(tensor.value, shape=tuple(tensor.shape)))
+            made = Tensor._make(prims.reshape(tensor.value, shape=tuple(tensor.shape)))
+            self.stand_ins.add(made.value.node.sequence)
+            return made
         leaf = Leaf(None)
         _levels[leaf] = self
         return tensor._alias(Tensor, leaf=leaf)

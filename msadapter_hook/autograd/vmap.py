@@ -21,6 +21,8 @@ SHARED_WRITE = (
 class Mapped:
     """One mapped call: watches writes to tensors that all samples share."""
 
+    maps = True
+
     def __init__(self, tensors):
         self.own = {id(t._history.storage) for t in tensors}
         # what is born from now on belongs to one sample

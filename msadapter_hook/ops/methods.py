@@ -36,7 +36,7 @@ def numpy(self, *, force=False):
     """A NumPy array over the tensor's memory. Source: PyTorch, Tensor.numpy."""
     if force:
         return self.detach().cpu().resolve_conj().resolve_neg().numpy()
-    if self.requires_grad:
+    if state.enabled and self.requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if self._dtype.numpy.kind == "V" or self._dtype is dtypes.complex32:
         raise TypeError(f"Got unsupported ScalarType {self._dtype.scalar_name}")

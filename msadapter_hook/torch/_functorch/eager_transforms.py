@@ -71,6 +71,8 @@ def _leave_aux(level, aux):
 
 def _tensors(output, api):
     leaves, spec = tree_flatten(output)
+    if not leaves or leaves == [None]:
+        raise RuntimeError(f"{api}: Expected f to be a function that has non-empty output (got output = {leaves})")
     for x in leaves:
         if not isinstance(x, Tensor):
             raise RuntimeError(f"{api}: expected f(*primals) to return only tensors, got unsupported type {type(x)}")
@@ -143,8 +145,6 @@ def _vjp(func, primals, argnums, has_aux):
             output = func(*_put(primals, argnums, inner))
         output, aux = _split_aux(output, has_aux, api)
         outs, out_spec = _tensors(output, api)
-        if not outs:
-            raise RuntimeError(f"{api}: Expected f to be a function that has non-empty output (got output = {outs})")
         result = tree_unflatten([level.leave(o) for o in outs], out_spec)
         aux = _leave_aux(level, aux) if has_aux else None
 

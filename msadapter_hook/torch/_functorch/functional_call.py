@@ -35,16 +35,15 @@ def stack_module_state(models):
         raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
     if not all(type(m) is type(models[0]) for m in models):
         raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
-    parameters = {k: _stacked([dict(m.named_parameters())[k] for m in models]) for k, _ in models[0].named_parameters()}
-    buffers = {k: _stacked([dict(m.named_buffers())[k] for m in models]) for k, _ in models[0].named_buffers()}
+    parameters = {k: _stacked(k, [dict(m.named_parameters())[k] for m in models]) for k, _ in models[0].named_parameters()}
+    buffers = {k: _stacked(k, [dict(m.named_buffers())[k] for m in models]) for k, _ in models[0].named_buffers()}
     return parameters, buffers
 
 
-def _stacked(tensors):
+def _stacked(name, tensors):
     needs = [t.requires_grad for t in tensors]
     if len(set(needs)) > 1:
-        raise RuntimeError("Expected parameters from different models to have the same requires_grad"
-                           f" but got {needs}")
+        raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
     made = stack([t.detach() for t in tensors])
     return made.requires_grad_() if needs[0] else made
 

@@ -195,8 +195,8 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
 
 # ------------------------------------------------------------------------------------------------ matrices
 _FORWARD_ALONE = (
-    'torch.autograd.functional.jacobian: `{}` and `strategy="forward-mode"` are not supported together (yet). Please either set `{}` '
-    'or `strategy="reverse-mode"`.')
+    'torch.autograd.functional.jacobian: `{}` and `strategy="forward-mode"` are not supported together (yet). Please either set '
+    '`{}` or `strategy="reverse-mode"`.')
 
 
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
