@@ -57,7 +57,7 @@ def integer(x):
     if t is int:
         return x
     if t is bool:
-        return int(x)
+        raise TypeError
     if isinstance(x, Tensor):
         if x.numel() != 1 or x.dtype.is_floating_point or x.dtype.is_complex:
             raise TypeError

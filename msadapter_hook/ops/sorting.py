@@ -345,7 +345,10 @@ def _distinct_rows(array, axis):
     if not len(rows):
         return array, np.zeros(0, np.int64), np.zeros(0, np.int64)
     flat = _comparable(np.ascontiguousarray(rows).reshape(len(rows), -1))
-    sequence = np.lexsort(flat.T[::-1]) if flat.shape[1] else np.arange(len(flat))
+    if flat.shape[1] == 1 and flat.dtype.kind == "f" and np.isnan(flat).any():  # NaN is neither less nor greater and stays put
+        sequence = np.array(selection.sorted_positions(flat[:, 0]))
+    else:
+        sequence = np.lexsort(flat.T[::-1]) if flat.shape[1] else np.arange(len(flat))
     sorted_rows = flat[sequence]
     fresh = np.ones(len(flat), bool)
     fresh[1:] = (sorted_rows[1:] != sorted_rows[:-1]).any(1)
