@@ -69,13 +69,12 @@ def _names(text, where, offset):
             i += 1
             continue
         if c == ".":
-            if text[i:i + 3] != _ELLIPSIS:
-                tail = " (...)" if where == "for output" else ""
-                raise RuntimeError(f"einsum(): found '.' {where} that is not part of any ellipsis{tail}")
+            output = where == "for output"
             if _ELLIPSIS in names:
                 raise RuntimeError(f"einsum(): found '.' {where} " + (
-                    "but an ellipsis (...) was already found" if where == "for output" else
-                    "for which an ellipsis was already found"))
+                    "but an ellipsis (...) was already found" if output else "for which an ellipsis was already found"))
+            if text[i:i + 3] != _ELLIPSIS:
+                raise RuntimeError(f"einsum(): found '.' {where} that is not part of any ellipsis" + (" (...)" if output else ""))
             names.append(_ELLIPSIS)
             i += 3
             continue

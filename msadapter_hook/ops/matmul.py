@@ -558,3 +558,41 @@ def addmm_activation(self, mat1, mat2, beta=1, alpha=1, use_gelu=False):
     """relu or gelu (tanh) of addmm. Source: PyTorch, torch._addmm_activation."""
     made = call("addmm", self, mat1, mat2, beta=beta, alpha=alpha)
     return call("nn.functional.gelu", made, approximate="tanh") if use_gelu else call("relu", made)
+
+
+# ------------------------------------------------------------------------------------------------ older signatures
+def _older(name, first, second):
+    """The signatures with the factors before what they scale, which PyTorch still takes (with a warning)."""
+
+    def warn():
+        warnings.warn(f"This signature of {name} is deprecated: give beta and alpha by keyword.", stacklevel=8)
+
+    @composite(f"{name}.older_alpha(Scalar beta, Tensor self, Scalar alpha, Tensor {first}, Tensor {second}) -> Tensor",
+               forms="function out")
+    def both(beta, self, alpha, a, b):
+        warn()
+        return call(name, self, a, b, beta=beta, alpha=alpha)
+
+    @composite(f"{name}.older(Scalar beta, Tensor self, Tensor {first}, Tensor {second}) -> Tensor", forms="function out")
+    def one(beta, self, a, b):
+        warn()
+        return call(name, self, a, b, beta=beta)
+
+    @composite(f"{name}.older_method_alpha(Tensor self, Scalar beta, Scalar alpha, Tensor {first}, Tensor {second}) -> Tensor",
+               forms="method inplace")
+    def both_method(self, beta, alpha, a, b):
+        warn()
+        return call(name, self, a, b, beta=beta, alpha=alpha)
+
+    @composite(f"{name}.older_method(Tensor self, Scalar beta, Tensor {first}, Tensor {second}) -> Tensor", forms="method inplace")
+    def one_method(self, beta, a, b):
+        warn()
+        return call(name, self, a, b, beta=beta)
+
+    for body in (both, one, both_method, one_method):
+        body.__doc__ = f"As {name}, with its factors first. Source: PyTorch, torch.{name}."
+
+
+for _name, _first, _second in (("addmm", "mat1", "mat2"), ("addmv", "mat", "vec"), ("addr", "vec1", "vec2"),
+                               ("baddbmm", "batch1", "batch2"), ("addbmm", "batch1", "batch2")):
+    _older(_name, _first, _second)

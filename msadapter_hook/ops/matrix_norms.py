@@ -141,15 +141,13 @@ def cond(self, p=None):
     if self.size == 0:
         return value_of(np.zeros(self.shape[:-2], checks.real_of(self).numpy))
     inverse = prims.inverse(self)
-    size = matrix_norm_values(self, p, (-2, -1), False)
-    if p == "nuc":  # the singular values of an inverse that is not finite do not exist: it is infinite
-        bad = ~np.isfinite(inverse.numpy).all((-2, -1))
-        if bad.any() and np.isfinite(self.numpy).all():
-            eye = np.broadcast_to(np.eye(self.shape[-1], dtype=self.dtype), self.shape)
-            inverse = prims.where(value_of(np.broadcast_to(bad[..., None, None], self.shape).copy()), value_of(eye.copy()), inverse)
-            made = size * matrix_norm_values(inverse, p, (-2, -1), False)
-            return prims.where(value_of(bad), value_of(np.full(made.shape, np.inf, made.dtype)), made)
-    return size * matrix_norm_values(inverse, p, (-2, -1), False)
+    bad = ~np.isfinite(inverse.numpy).all((-2, -1))
+    singular = bool(bad.any()) and bool(np.isfinite(self.numpy).all())
+    if singular:  # infinite, whatever the norm of the matrix itself; what has no inverse must not spoil the gradient
+        eye = value_of(np.broadcast_to(np.eye(self.shape[-1], dtype=self.dtype), self.shape).copy())
+        inverse = prims.where(value_of(np.broadcast_to(bad[..., None, None], self.shape).copy()), eye, inverse)
+    made = matrix_norm_values(self, p, (-2, -1), False) * matrix_norm_values(inverse, p, (-2, -1), False)
+    return prims.where(value_of(bad), value_of(np.full(made.shape, np.inf, made.dtype)), made) if singular else made
 
 
 def _rank(a, atol, rtol, hermitian):
