@@ -69,7 +69,11 @@ def binder(schema):
 
 def _single(x):
     """Whether `x`, given alone where a size may be spelled out, is one number of it."""
-    return isinstance(x, int) or isinstance(x, Tensor) and not x.dim()
+    if isinstance(x, Tensor):
+        return not x.dim()
+    if isinstance(x, int):
+        return type(x) is not bool
+    return hasattr(x, "__index__") and not getattr(x, "ndim", 0)  # NumPy's integers
 
 
 def _variadic(parameters):

@@ -270,7 +270,7 @@ plain(zero_)
 
 def resize_(self, *size, memory_format=None):
     """Another size over the storage, which grows where needed. Source: PyTorch, Tensor.resize_."""
-    size = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else tuple(size)
+    size = arguments.integers(size[0] if len(size) == 1 and not hasattr(size[0], "__index__") else size)
     if self.requires_grad and state.enabled:
         raise RuntimeError("cannot resize variables that require grad")
     if size == tuple(self._size):
