@@ -50,7 +50,7 @@ def _from_sublists(parts):
             elif 26 <= s < 52:
                 out += chr(ord("a") + s - 26)
             else:
-                raise ValueError("einsum(): subscripts in subscript list are not within the valid range [0, 52)")
+                raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
         return out
 
     equation = ",".join(letters(s) for s in parts[1::2][: len(parts) // 2])

@@ -146,7 +146,11 @@ def cond(self, p=None):
     if singular:  # infinite, whatever the norm of the matrix itself; what has no inverse must not spoil the gradient
         eye = value_of(np.broadcast_to(np.eye(self.shape[-1], dtype=self.dtype), self.shape).copy())
         inverse = prims.where(value_of(np.broadcast_to(bad[..., None, None], self.shape).copy()), eye, inverse)
-    made = matrix_norm_values(self, p, (-2, -1), False) * matrix_norm_values(inverse, p, (-2, -1), False)
+    size = matrix_norm_values(self, p, (-2, -1), False)
+    made = size * matrix_norm_values(inverse, p, (-2, -1), False)
+    if singular and p == "nuc":  # a product in PyTorch: not a number where the matrix is zero
+        bad = bad & (size.numpy != 0)
+        made = prims.where(value_of(size.numpy == 0), value_of(np.full(made.shape, np.nan, made.dtype)), made)
     return prims.where(value_of(bad), value_of(np.full(made.shape, np.inf, made.dtype)), made) if singular else made
 
 
