@@ -159,7 +159,7 @@ def _advanced(out, d, item, index):
     """Note an index tensor for dimension `d` (several for a mask)."""
     if item._dtype is dtypes.uint8:
         warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
-                      UserWarning, stacklevel=5)
+                      UserWarning, stacklevel=4)
     if item._dtype in (dtypes.bool_, dtypes.uint8):
         for k in range(item.dim()):
             if out._size[d + k] != item._size[k]:
@@ -259,14 +259,18 @@ def setitem(self, key, new):
         return
     out, index = basic(self, key)
     check_inplace(out)
-    value = cast_value(value, self._dtype)
+    given, value = value, cast_value(value, self._dtype)
     if not index:
         if isinstance(new, Tensor):
             refuse_overlap(out, new)
         value = _fit(value, out._size)
         geometry_check(out)
+        if isinstance(new, Tensor) and value is given:  # hooks and leaves are of one tensor: a value of its own
+            value = prims.copy(value)
         if value.requires_grad and state.enabled and out.requires_grad and not out._moves:
             value = prims.overwrite(out.value, value)
+        if value.requires_grad and value.node.operator is None:
+            value.node.operator = "CopyBackwards"
         out._write(value)
         return
     arrays = index_arrays(out._size, index)

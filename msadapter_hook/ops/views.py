@@ -5,6 +5,7 @@ from msadapter_hook.tensor import Tensor, dtypes, geometry
 from msadapter_hook.tensor import view as moves
 from msadapter_hook.tensor.core import TensorBase
 from msadapter_hook.tensor.geometry import contiguous_stride, wrap_dim, wrap_dims
+from msadapter_hook.tensor.leaf import UnkeptLeaf
 
 from .registry import call, composite, view
 
@@ -66,7 +67,9 @@ def reshape(self, shape):
     stride = geometry.view_stride(self._size, self._stride, size)
     if stride is not None:
         return self._view(moves.Reshape(size), size, stride)
-    return self.clone(memory_format=dtypes.contiguous_format)._view(moves.Reshape(size), size, contiguous_stride(size))
+    made = self.clone(memory_format=dtypes.contiguous_format)._view(moves.Reshape(size), size, contiguous_stride(size))
+    made._base = None  # a copy: nothing else shows its memory
+    return made
 
 
 @view("permute(Tensor self, int[] dims) -> Tensor")
@@ -244,28 +247,37 @@ def as_strided(self, size, stride, storage_offset=None):
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
     history = self._history
+    unrecorded = not state.enabled and history.value.requires_grad
+    ends = isinstance(self._leaf, UnkeptLeaf)  # a view made while nothing was recorded: gradients end in it
     steps, start, total = flat_moves(history, self._dtype)
     last = offset + sum((n - 1) * s for n, s in zip(size, stride)) if 0 not in size else offset - 1
-    if steps is None or 0 not in size and (offset < start or last >= start + total):
-        if history.parent is not None and not history.value.requires_grad:  # there may be room in the whole storage
-            history = whole_history(history)
-            steps, start, total = flat_moves(history, self._dtype)
+    outside = 0 not in size and (offset < start or last >= start + total)
+    if (steps is None or outside) and history.parent is not None:  # there may be room in the whole storage
+        if history.value.requires_grad and not unrecorded and not ends:
+            raise NotImplementedError("as_strided beyond a detached window that requires grad, or of one with gaps; take it before "
+                                      "detach(), or take .contiguous() first")
+        history = whole_history(history)
+        steps, start, total = flat_moves(history, self._dtype)
+        outside = 0 not in size and (offset < start or last >= start + total)
+    elif unrecorded:
+        history = Tensor._window(history, (), history.size, history.stride, history.offset, self._dtype)._alias_history(True)
+    else:
+        ends = False
     if steps is None:
-        raise NotImplementedError("as_strided of a detached window with gaps that requires grad; take .contiguous() "
-                                  "first")
-    if 0 not in size and (offset < start or last >= start + total):
+        raise NotImplementedError("as_strided of memory with gaps; take .contiguous() first")
+    if outside:
         itemsize = self._dtype.itemsize
         raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and "
                            f"itemsize {itemsize} requiring a storage size of {(last + 1) * itemsize} are out of "
                            f"bounds for storage of size {(start + total) * itemsize}")
     history.views = True
-    if not state.enabled and history.value.requires_grad:
-        history = type(self)._window(history, (), history.size, history.stride, history.offset,
-                                     self._dtype)._alias_history(True)
     steps += (moves.AsStrided(size, stride, offset - start, (total,), (1,)),)
     steps += tuple([m for m in self._moves if isinstance(m, (moves.Conjugate, moves.Negative))])
     made = Tensor._window(history, steps, size, stride, offset, self._dtype)
-    made._base = self._base if self._base is not None else self
+    base = self._base if self._base is not None else self
+    if unrecorded or ends:
+        made = made._unrecorded_view(ends or base.requires_grad)
+    made._base = base
     return made
 
 

@@ -47,7 +47,9 @@ class Program:
         for (node, i), result in zip(outputs, results):
             value = node.outputs[i]()
             if value is not None and value.pending:
-                value.fill(result)
+                # as NumPy's memory: MindSpore's tensor remembers the inputs of this replay, and one that takes it together
+                # with them would lose their gradient
+                value.fill(backend.as_numpy(result))
         return [Value(inputs[p].shape, inputs[p].dtype, None, g) for p, g in zip(self.positions, grads)]
 
     @classmethod

@@ -35,6 +35,7 @@ class History:
     views: bool = False
     touched: bool = False  # something was computed from it
     stale: bool = False  # its graph has been freed
+    factor: float = 1.0  # by which hooks multiply the gradient of the tensor
 
 
 @dataclass(eq=False)
@@ -284,8 +285,11 @@ class Model:
         v = self.alone(name)
         if self.double or v.history.stale:
             raise Skip("probes")
+        if kind == "watch" and v.history.factor != 1:
+            raise Skip("hooks")
         row = self.row()
         self.inject(v, row)
+        v.history.tangents[row] *= v.history.factor
         self.probes[key] = (row, kind, name)
         self.seen[key] = 0.0
         return v
@@ -295,8 +299,13 @@ class Model:
         v = self.alone(name)
         if self.double or v.history.stale:
             raise Skip("probes")
+        mine = {row: kind for row, kind, of in self.probes.values() if of == name}
+        if "watch" in mine.values():
+            raise Skip("hooks")
+        v.history.factor *= factor
         for row in v.history.tangents:
-            v.history.tangents[row] *= factor
+            if mine.get(row) != "hook":  # hooks run in order, and what is kept is kept after all of them
+                v.history.tangents[row] *= factor
 
     def loss(self, names, record=True):
         """Derivatives by row of the loss over the named tensors."""
