@@ -350,12 +350,12 @@ _with_dim("_log_softmax", prims.log_softmax)
 def _safe_softmax(self, dim, dtype=None):
     """Softmax in which a row of -inf only gives zeros. Source: PyTorch, torch._safe_softmax."""
     value = floating(to(self, dtype) if dtype is not None else self)
-    axes = (wrap_dim(dim, value.ndim),) if value.ndim else ()
-    made = softmax(value, dim)
     if not value.size:
-        return made
+        return softmax(value, dim)
+    axes = (wrap_dim(dim, value.ndim),) if value.ndim else ()
     masked = np.logical_and.reduce(np.isneginf(value.numpy), axis=axes, keepdims=True)
-    return prims.where(value_of(np.broadcast_to(masked, value.shape)), constant(0, value.dtype), made)
+    hidden, zero = value_of(np.broadcast_to(masked, value.shape)), constant(0, value.dtype)
+    return prims.where(hidden, zero, softmax(prims.where(hidden, zero, value), dim))
 
 
 @operator(

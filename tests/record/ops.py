@@ -1,13 +1,13 @@
-"""Record what real PyTorch gives for the expressions in tests/ops/cases: `python tests/record/ops.py [family …]` under an interpreter that
-has it."""
+"""Record what real PyTorch gives for the expressions in tests/ops/cases: `python tests/record/ops.py [family …]` under an
+interpreter that has it."""
 
 import json
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "ops"))
-import ops_expressions as ops  # noqa: E402
-import torch  # noqa: E402
+import ops_expressions as ops
+import torch
 
 ops.GOLDENS.mkdir(parents=True, exist_ok=True)
 for family in sys.argv[1:] or ops.families():
