@@ -20,7 +20,7 @@ from .promotion import (
     to,
 )
 from .refusals import not_implemented
-from .registry import METHODS, OPERATORS, operator
+from .registry import METHODS, OPERATORS, operator, warn_once
 
 ALL = "function method inplace out"
 
@@ -197,6 +197,9 @@ def lerp(self, end, weight):
 @operator("addcmul.deprecated(Tensor self, Scalar value, Tensor tensor1, Tensor tensor2) -> Tensor", kind="composite")
 def addcmul_positional(self, value, tensor1, tensor2):
     """The order of arguments of old programs. Source: PyTorch, torch.addcmul."""
+    warn_once("This overload of addcmul is deprecated:\n\taddcmul(Tensor input, Number value, Tensor tensor1, Tensor tensor2, *, "
+              "Tensor out = None)\nConsider using one of the following signatures instead:\n\taddcmul(Tensor input, Tensor "
+              "tensor1, Tensor tensor2, *, Number value = 1, Tensor out = None)")
     return OPERATORS["addcmul"](self, tensor1, tensor2, value=value)
 
 

@@ -45,6 +45,7 @@ def numpy(self, *, force=False):
             raise RuntimeError("Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() instead.")
         if self.is_neg():
             raise RuntimeError("Can't call numpy() on Tensor that has negative bit set. Use tensor.resolve_neg().numpy() instead.")
+    self._history.storage.lent = True
     return self._strided_numpy()
 
 
@@ -76,6 +77,11 @@ def __iter__(self):
     if self.ndim == 0:
         raise TypeError("iteration over a 0-d tensor")
     return iter(self.unbind(0))
+
+
+def __reversed__(self):
+    """Flipped along the first dimension. Source: PyTorch, Tensor.__reversed__."""
+    return self if self.ndim == 0 else self.flip(0)
 
 
 def __contains__(self, element):
@@ -279,6 +285,8 @@ def resize_(self, *size, memory_format=None):
     itemsize = storage.root.value.dtype.itemsize
     need = -(-(self._offset + geometry.numel(size)) * self._dtype.itemsize // itemsize)
     if need > geometry.numel(storage.root.size):
+        if storage.lent:
+            raise RuntimeError("Trying to resize storage that is not resizable")
         storage.grow(need)
     stride = geometry.contiguous_stride(size) if memory_format in (None, dtypes.contiguous_format) else (
         geometry.channels_last_stride(size))
@@ -387,7 +395,8 @@ def install_operators():
     if "bitwise_not" in OPERATORS:
         Tensor.__invert__ = _invert
     Tensor.__getitem__, Tensor.__setitem__ = getitem, setitem
-    for method in (item, tolist, numpy, asnumpy, __array__, __bool__, __len__, __iter__, __contains__, __index__, __format__, __float__,
+    for method in (item, tolist, numpy, asnumpy, __array__, __bool__, __len__, __iter__, __reversed__,
+                   __contains__, __index__, __format__, __float__,
                    __int__, __complex__, apply_, map_, map2_, to, cpu, copy_, fill_, zero_, resize_):
         setattr(Tensor, method.__name__, method)
     Tensor.type = type_

@@ -336,7 +336,7 @@ def torch_instance_norm(input, weight, bias, running_mean, running_var, use_inpu
 
 
 def _instance_statistics(x):
-    flat = x.reshape(*x.shape[:2], -1).astype(np.float64)
+    flat = x.reshape(*x.shape[:2], math.prod(x.shape[2:])).astype(np.float64)
     return flat.mean(2).mean(0), flat.var(2, ddof=1).mean(0)
 
 

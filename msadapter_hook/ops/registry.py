@@ -40,6 +40,7 @@ class Overload:
         self.lists = tuple([i for i, p in enumerate(schema.parameters) if p.kind in ("Tensor[]", "OptionalTensor[]")])
         self.results = result_type_of(schema)
         self.positions = {p.name: i for i, p in enumerate(schema.parameters)}
+        self.factory = self.positions["dtype"] if "pin_memory" in self.positions else None
 
     def run(self, bound):
         """The result for bound arguments, as new Tensors."""
@@ -387,6 +388,21 @@ def _method(entry, short):
     return method
 
 
+def _for_out(overload, bound, out):
+    """The arguments of a factory whose result goes to `out`: its dtype is that of `out`, or an error."""
+    at = overload.factory
+    asked = bound[at]
+    if asked is not None and asked is not out._dtype:
+        raise RuntimeError(f"dtype {asked.scalar_name} does not match dtype of out parameter "
+                           f"({out._dtype.scalar_name})")
+    layout = bound[overload.positions["layout"]]
+    if layout is not None and layout is not out.layout:
+        raise RuntimeError(f"layout {layout} does not match layout of out parameter ({out.layout})")
+    return bound[:at] + (out._dtype,) + bound[at + 1:]
+
+
+_SELF_OVERLAP = ("unsupported operation: more than one element of the written-to tensor refers to a single memory "
+                 "location. Please clone() the tensor before performing the operation.")
 _EXACT_OUT = {  # whose `out=` must have the very dtype of the result
     "nonzero": "nonzero: Expected out tensor to have scalar type {want} but got scalar type {got}",
     "gather": "Expected out tensor to have dtype {want}, but got {got} instead",
@@ -415,6 +431,11 @@ def _call_out(entry, out, args, kwargs):
     if overload.overlap is not None:
         for o in outs:
             check_overlap(o, overload, bound, 0)
+    for o in outs:
+        if geometry.overlaps(o._size, o._stride):
+            raise RuntimeError(_SELF_OVERLAP)
+    if overload.factory is not None:
+        bound = _for_out(overload, bound, outs[0])
     result = overload.run(bound)
     results = result if isinstance(result, tuple) else (result,)
     if entry.name in _EXACT_OUT and outs[0]._dtype is not results[0]._dtype:
@@ -444,12 +465,22 @@ def warn_once(text, stacklevel=4):
         warnings.warn(text, UserWarning, stacklevel=stacklevel + 1)
 
 
+_SEQUENCES = frozenset(["arange", "linspace", "logspace", "range"])  # fill `out` in its own shape where the number fits
+_DRAWN = frozenset(["bernoulli"])  # zeros and ones, of whatever dtype `out` has
+
+
 def write_out(name, out, result):
     """Put `result` into the tensor given as `out=`: resized where its size differs, cast where that loses no
     category."""
-    if not dtypes.can_cast(result._dtype, out._dtype):
+    if name not in _DRAWN and not dtypes.can_cast(result._dtype, out._dtype):
         raise RuntimeError(f"result type {result._dtype.scalar_name} can't be cast to the desired output type "
                            f"{out._dtype.scalar_name}")
+    if name in _SEQUENCES and out._size != result._size:
+        if out.numel() == result.numel():
+            result = result.reshape(out._size)
+        else:
+            out.resize_(result._size)
+            out._history.version.count -= 1
     value = cast_value(result.value, out._dtype)
     if out._size != result._size:
         if out.numel():

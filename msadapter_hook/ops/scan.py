@@ -178,6 +178,12 @@ def diff(self, n=1, dim=-1, prepend=None, append=None):
     for extra in (prepend, append):
         if extra is not None and extra.dim() != self.dim():
             raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+        wrong = [d for d in range(self.dim()) if d != axis and extra is not None and extra._size[d] != self._size[d]]
+        if wrong:
+            d = wrong[0]
+            raise RuntimeError("diff expects the shape of tensor to prepend or append to match that of input except along "
+                               f"the differencing dimension; input.size({d}) = {self._size[d]}, but got "
+                               f"tensor.size({d}) = {extra._size[d]}")
     if prepend is not None or append is not None:
         self = call("cat", [t for t in (prepend, self, append) if t is not None], axis)
     for _ in range(min(n, self._size[axis])):

@@ -126,6 +126,8 @@ def index_select(self, dim, index):
     if index.dtype.name not in ("int64", "int32"):
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
     n = self.shape[d] if self.ndim else 1
+    if index.size and not n:
+        raise RuntimeError("index_select(): self indexing axis dim should be positive")
     if index.size and (index.numpy.min() < 0 or index.numpy.max() >= n):
         raise IndexError("index out of range in self")
     if self.ndim == 0:

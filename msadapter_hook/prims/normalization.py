@@ -1,5 +1,6 @@
 """Normalization: by batch, and over the last axis of rows (which layer, group and instance norm come down to)."""
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -29,7 +30,7 @@ def _count(x):
 
 
 def _batch_statistics(x):
-    flat = x.reshape(x.shape[0], x.shape[1], -1)
+    flat = x.reshape(x.shape[0], x.shape[1], math.prod(x.shape[2:]))
     count = flat.shape[0] * flat.shape[2]
     middle = np.add.reduce(np.add.reduce(flat, 2), 0) / x.dtype.type(count)
     centred = flat - middle[:, None]

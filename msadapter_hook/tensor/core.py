@@ -478,14 +478,14 @@ def share_array(array: np.ndarray) -> Tensor:
     if array.flags.c_contiguous:
         flat = array.reshape(-1)
         self = Tensor._make(value_of(array), dtype)
-        self._history.storage.buffer = flat
+        self._history.storage.buffer, self._history.storage.lent = flat, True
         self._generation = -1
         return self
     stride = tuple([s // array.itemsize for s in array.strides])
     length = 1 + sum((n - 1) * s for n, s in zip(array.shape, stride)) if array.size else 0
     flat = np.lib.stride_tricks.as_strided(array, (length,), (array.itemsize,))
     root = new_storage(value_of(flat), (length,), (1,))
-    root.storage.buffer = flat
+    root.storage.buffer, root.storage.lent = flat, True
     move = view.AsStrided(array.shape, stride, 0, (length,), (1,))
     root.views = True
     return Tensor._window(root, (move,), array.shape, stride, 0, dtype)

@@ -57,6 +57,8 @@ class Generator:
         self._device = Device("cpu" if device is None else device)
         if self._device.type == "meta":
             raise RuntimeError("META device type not an accelerator.")
+        if self._device.type not in ("cpu", "cuda", "npu", "xpu", "mps", "hpu", "mtia", "privateuseone"):
+            raise RuntimeError(f"{self._device.type.upper()} device type not an accelerator.")
         self._bits = np.random.MT19937(0)
         # Over the same bits: hands out large blocks as uint32, half the memory of random_raw.
         self._legacy = np.random.RandomState(self._bits)

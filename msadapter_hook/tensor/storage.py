@@ -35,15 +35,17 @@ class Storage:
 
     `generation` advances with each write, and with it what tensors have cached is out of date. `raw`: the current data
     in the coordinates of the root history, where a history other than the root wrote last. `buffer`: flat NumPy memory,
-    once it has been handed out or taken in; from then on writes land in that very memory.
+    once it has been handed out or taken in; from then on writes land in that very memory. `lent`: an array of the program
+    lies over it, so it cannot grow.
     """
 
-    __slots__ = ("_root", "generation", "raw", "buffer", "device", "born", "inference", "__weakref__")
+    __slots__ = ("_root", "generation", "raw", "buffer", "lent", "device", "born", "inference", "__weakref__")
 
     def __init__(self, device=None):
         self.generation = 0
         self.raw = None
         self.buffer = None
+        self.lent = False
         self.device = device
         self.born = next(births)
         self.inference = state.inference  # made in inference mode: the tensors over it are inference tensors

@@ -100,6 +100,8 @@ def uniform(g, n, low=0.0, high=1.0, dtype=dt.float32):
         )
     if dtype is dt.float64:
         u = _uniform53(g, n)
+        if high - low > 2.0**900:  # the exact product would overflow on its way; powers of two scale exactly
+            return _wrap_top(_fma64(u, (high - low) * 2.0**-100, low * 2.0**-100) * 2.0**100, low, high)
         return u if (low, high) == (0.0, 1.0) else _wrap_top(_fma64(u, high - low, low), low, high)
     u = _uniform24(g, n)
     if (low, high) != (0.0, 1.0):

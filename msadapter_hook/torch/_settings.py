@@ -24,7 +24,12 @@ class SymBool:
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
     """Every operator here is deterministic already. Source: PyTorch, torch.use_deterministic_algorithms."""
-    _state["deterministic"], _state["warn_only"] = bool(mode), bool(warn_only)
+    for name, value in (("mode", mode), ("warn_only", warn_only)):
+        if not isinstance(value, bool):
+            place = " (position 1)" if name == "mode" else ""
+            raise TypeError(f"_set_deterministic_algorithms(): argument '{name}'{place} must be bool, not "
+                            f"{type(value).__name__}")
+    _state["deterministic"], _state["warn_only"] = mode, warn_only
 
 
 def are_deterministic_algorithms_enabled():
@@ -38,6 +43,8 @@ def is_deterministic_algorithms_warn_only_enabled():
 def set_deterministic_debug_mode(debug_mode):
     """0 or "default", 1 or "warn", 2 or "error". Source: PyTorch, torch.set_deterministic_debug_mode."""
     names = {"default": 0, "warn": 1, "error": 2}
+    if not isinstance(debug_mode, (str, int)):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     if isinstance(debug_mode, str):
         if debug_mode not in names:
             raise RuntimeError(f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got {debug_mode}")
