@@ -332,7 +332,8 @@ def _bounds_sizes(n, bounds):
 
 
 def _tensor_split(self, parts, dim, name):
-    _dimensioned(self, name)
+    if self.dim() == 0:
+        raise RuntimeError(f"{name} expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     d = wrap_dim(dim, self.ndim)
     n = self._size[d]
     if isinstance(parts, int):

@@ -227,9 +227,10 @@ rolled = prims.host_call("roll", _roll,
                          uses_output=False)
 
 
-@operator("roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor")
-def roll(self, shifts, dims=()):
+@operator("roll(Tensor self, int[1] shifts, int[1]? dims=None) -> Tensor")
+def roll(self, shifts, dims=None):
     """Elements moved along dimensions, those that fall off coming in at the other end. Source: PyTorch, torch.roll."""
+    dims = dims or ()
     if not dims and len(shifts) == 1:
         flat = prims.reshape(self, shape=(self.size,))
         return prims.reshape(rolled(flat, shifts=tuple(shifts), axes=(0,)), shape=self.shape)
@@ -510,7 +511,16 @@ plain(detach_)
 
 def resize_as_(self, the_template, *, memory_format=None):
     """Resized to the size of another tensor. Source: PyTorch, Tensor.resize_as_."""
-    return self.resize_(the_template._size)
+    self.resize_(the_template._size)
+    if memory_format is dtypes.preserve_format:
+        memory_format = None
+        if the_template.is_contiguous(memory_format=dtypes.channels_last):
+            memory_format = dtypes.channels_last
+        elif the_template.is_contiguous(memory_format=dtypes.channels_last_3d):
+            memory_format = dtypes.channels_last_3d
+    if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
+        become(self, self.as_strided(self._size, geometry.channels_last_stride(self._size)))
+    return self
 
 
 METHODS["resize_as_"] = resize_as_
