@@ -4,12 +4,14 @@ import math
 
 import numpy as np
 
+from msadapter_hook.backend import primitive
 from msadapter_hook.tape import Primitive
 
 from .linear import matmul
 from .movement import reshape, transpose
+from .reduction import sum as reduce_sum
 
-__all__ = ["axis_map", "axis_take"]
+__all__ = ["axis_map", "axis_repeat", "axis_take"]
 
 
 def _axis_map(x, m, *, axis):
@@ -52,3 +54,24 @@ axis_take = Primitive(  # the slices of an axis at ascending positions
 axis_add = Primitive(
     "axis_add", host=_axis_add, uses_output=False,
     vjp=[lambda h, out, g, index, *, axis, size: axis_take(h, index, axis=axis), None])
+
+
+def _mindspore_repeat(*, axis, times):
+    shape = primitive("Reshape")
+
+    def run(a):
+        n, before, after = a.shape[axis], math.prod(a.shape[:axis]), math.prod(a.shape[axis + 1:])
+        wide = primitive("BroadcastTo", (before, n, times, after))(shape(a, (before, n, 1, after)))
+        return shape(wide, (*a.shape[:axis], n * times, *a.shape[axis + 1:]))
+
+    return run
+
+
+def _axis_repeat_vjp(g, out, a, *, axis, times):
+    parts = reshape(g, shape=a.shape[:axis + 1] + (times,) + a.shape[axis + 1:])
+    return reduce_sum(parts, axes=(axis + 1,), keepdims=False)
+
+
+axis_repeat = Primitive(  # each slice of an axis several times
+    "axis_repeat", host=lambda a, *, axis, times: np.repeat(a, times, axis), mindspore=_mindspore_repeat, vjp=[_axis_repeat_vjp],
+    uses_output=False, guard=lambda a, *, axis, times: a.size > 0)
