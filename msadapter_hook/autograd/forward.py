@@ -10,7 +10,7 @@ import weakref
 import numpy as np
 
 from msadapter_hook import prims
-from msadapter_hook.tape import enable_grad, value_of
+from msadapter_hook.tape import Primitive, enable_grad, value_of
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor, cast_value
 from msadapter_hook.tensor.leaf import Leaf
@@ -19,9 +19,15 @@ from .engine import Backward, key_of
 
 #: Primitives that are linear in all their floating inputs together.
 LINEAR = frozenset(["reshape", "transpose", "broadcast_to", "sum_to", "strided_slice", "neg", "add", "sub", "real", "imag", "conj",
-                    "make_complex", "flip", "concat", "stack", "cast", "slice_scatter"])
+                    "make_complex", "flip", "concat", "stack", "cast", "slice_scatter", "sum", "bias_add", "where", "gather", "index_get",
+                    "take_along", "pad"])
 #: Primitives that are linear in each of two inputs.
 BILINEAR = frozenset(["mul", "matmul"])
+#: Real functions of one number, element by element: the Jacobian is its own transpose, so the vjp is the product wanted.
+ELEMENTWISE = frozenset([
+    p.name for module in (prims.pointwise, prims.activation) for p in vars(module).values()
+    if isinstance(p, Primitive) and p.vjp is not None and len(p.vjp) == 1 and p.outputs == 1
+]) - LINEAR
 
 
 class Level:
@@ -81,13 +87,15 @@ def pushed(primitive, inputs, attributes, outputs, tangents):
     if primitive.name == "graft":  # the data of one value under the history of another: the tangent comes with the data
         return [tangents[1]]
     if primitive.name in LINEAR:
-        given = [t if t is not None else prims.zeros_like(v) for v, t in zip(inputs, tangents)]
+        given = [t if t is not None else prims.zeros_like(v) if v.dtype.kind in "fcV" else v for v, t in zip(inputs, tangents)]
         return [primitive(*given, **attributes)]
     if primitive.name in BILINEAR and len(inputs) == 2:
         (a, b), (ta, tb) = inputs, tangents
         left = primitive(ta, b, **attributes) if ta is not None else None
         right = primitive(a, tb, **attributes) if tb is not None else None
         return [left if right is None else right if left is None else prims.add(left, right)]
+    if primitive.name in ELEMENTWISE and inputs[0].dtype.kind == outputs[0].dtype.kind == "f" and tangents[0].dtype.kind == "f":
+        return [primitive.vjp[0](tangents[0], outputs[0], *inputs, **attributes)]
     return transposed(primitive, inputs, attributes, outputs, tangents)
 
 

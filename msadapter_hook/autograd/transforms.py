@@ -32,6 +32,7 @@ class Level:
         self.recording = True
         self.outer = self.disabled = None
         self.born = next(births)
+        self.own = set()  # storages of arguments, which may be written to
         self.stand_ins = set()  # numbers of the nodes that made stand-ins with a history
 
     def __enter__(self):
@@ -55,7 +56,8 @@ class Level:
     def written(self, history, value):
         """Called for each write before it happens. RuntimeError where what depends on this level is put into a tensor from outside
         of it."""
-        if value.requires_grad and history.storage.born < self.born and not history.value.requires_grad and self._made(value):
+        if (value.requires_grad and history.storage.born < self.born and not history.value.requires_grad
+                and id(history.storage) not in self.own and self._made(value)):
             raise RuntimeError(CAPTURED_WRITE)
         if self.outer is not None:
             self.outer.written(history, value)
@@ -86,6 +88,11 @@ class Level:
         leaf = Leaf(None)
         _levels[leaf] = self
         return tensor._alias(Tensor, leaf=leaf)
+
+    def borrow(self, tensor):
+        """A stand-in for an argument that is not differentiated: writes to it reach the tensor as data."""
+        self.own.add(id(tensor._history.storage))
+        return tensor if tensor.requires_grad else tensor._alias(Tensor)
 
     def leave(self, tensor):
         """`tensor` without the part of its history that belongs to this level alone."""

@@ -5,7 +5,7 @@ import functools
 from msadapter_hook.autograd.transforms import ForwardLevel, Level
 
 from .. import Tensor, cat, eye, stack, zeros
-from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
+from ..utils._pytree import tree_flatten, tree_map, tree_map_only, tree_unflatten
 from .vmap import vmap
 
 __all__ = ["functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp"]
@@ -50,6 +50,12 @@ def _enter(level, tree):
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
     leaves = [level.enter(x) for x in leaves]
     return tree_unflatten(leaves, spec), leaves, spec
+
+
+def _others(level, args, argnums):
+    """The arguments, with stand-ins for the tensors that are not differentiated."""
+    chosen = set(_chosen(argnums, args))
+    return [a if n in chosen else tree_map_only(Tensor, level.borrow, a) for n, a in enumerate(args)]
 
 
 def _split_aux(output, has_aux, api):
@@ -100,7 +106,8 @@ def grad_and_value(func, argnums=0, has_aux=False):
         chosen = _pick(args, argnums)
         with Level() as level:
             inner, leaves, spec = _enter(level, chosen)
-            out, aux = _split_aux(func(*_put(args, argnums, inner), **kwargs), has_aux, api)
+            kwargs = tree_map_only(Tensor, level.borrow, kwargs)
+            out, aux = _split_aux(func(*_put(_others(level, args, argnums), argnums, inner), **kwargs), has_aux, api)
             if not isinstance(out, Tensor):
                 raise RuntimeError(f"{api}: Expected f(*args) to return a Tensor, got {type(out)}")
             if out.dim() != 0:
@@ -142,7 +149,7 @@ def _vjp(func, primals, argnums, has_aux):
             output = func(*inner)
         else:
             inner, leaves, spec = _enter(level, _pick(primals, argnums))
-            output = func(*_put(primals, argnums, inner))
+            output = func(*_put(_others(level, primals, argnums), argnums, inner))
         output, aux = _split_aux(output, has_aux, api)
         outs, out_spec = _tensors(output, api)
         result = tree_unflatten([level.leave(o) for o in outs], out_spec)
