@@ -120,6 +120,8 @@ def arange(start, *rest):
         array = (start + step * np.arange(count, dtype=np.float64)).astype(dtype.numpy)
     else:
         start, end, step = int(start), int(end), int(step)
+        if step == 0:  # a fraction, cut off by an integral `out`
+            raise ValueError("step must be nonzero")
         count = max(0, -((start - end) // step)) if step > 0 else max(0, -((end - start) // -step))
         array = (start + step * np.arange(count, dtype=np.int64)).astype(dtype.numpy)
     return finish(from_array(array, dtype), device, requires_grad, layout)

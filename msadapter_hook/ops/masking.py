@@ -57,7 +57,8 @@ def _c_type(v):
             "uint8": "uint8_t", "float16": "at::Half", "bfloat16": "at::BFloat16"}.get(v.dtype.name, v.dtype.name)
 
 
-@operator("masked_select(Tensor self, Tensor mask) -> Tensor", forms="function method out", saves="mask")
+@operator("masked_select(Tensor self, Tensor mask) -> Tensor", forms="function method out", saves="mask",
+          overlap="any")
 def masked_select(self, mask):
     """The elements where the mask holds, as a vector. Source: PyTorch, torch.masked_select."""
     _mask(mask, "masked_select")
