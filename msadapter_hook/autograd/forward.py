@@ -20,7 +20,7 @@ from .engine import Backward, key_of
 #: Primitives that are linear in all their floating inputs together.
 LINEAR = frozenset(["reshape", "transpose", "broadcast_to", "sum_to", "strided_slice", "neg", "add", "sub", "real", "imag", "conj",
                     "make_complex", "flip", "concat", "stack", "cast", "slice_scatter", "sum", "bias_add", "where", "gather", "index_get",
-                    "take_along", "pad"])
+                    "take_along"])
 #: Primitives that are linear in each of two inputs.
 BILINEAR = frozenset(["mul", "matmul"])
 #: Real functions of one number, element by element: the Jacobian is its own transpose, so the vjp is the product wanted.
