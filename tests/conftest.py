@@ -29,7 +29,7 @@ class Python:
     executable: str
     variables: tuple = ()
 
-    def __call__(self, *arguments, cwd=None, input=None, timeout=120, **variables):
+    def __call__(self, *arguments, cwd=None, input=None, timeout=900, **variables):
         """Run it to the end; gives the finished process, with its output as text, for the caller to judge."""
         return subprocess.run(
             [self.executable, *map(str, arguments)],

@@ -59,7 +59,8 @@ def document(found):
         lines.append(f"| `{namespace}` | {n} | {share:.1f} % | {paths['primitives'] + paths['primitive']} | {paths['composition']} | "
                      f"{paths['view']} | {paths['host']} | {paths['python']} |")
         total.update(names=n, there=len(there))
-    lines += ["", f"All: {total['there']} of {total['names']} names ({100 * total['there'] / total['names']:.1f} %). A name that is there may "
+    share = 100 * total["there"] / total["names"]
+    lines += ["", f"All: {total['there']} of {total['names']} names ({share:.1f} %). A name that is there may "
               "still refuse some of its arguments, with a NotImplementedError that says which.", "", "## Missing", ""]
     for namespace, (_, missing) in found.items():
         if missing:

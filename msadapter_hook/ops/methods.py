@@ -169,7 +169,8 @@ def to(self, *args, **kwargs):
     for name in ("non_blocking", "copy"):
         if rest:
             if not isinstance(rest[0], bool):
-                raise TypeError(f"to() received an invalid combination of arguments - got ({', '.join(arguments.type_name(a) for a in args)})")
+                given = ", ".join(arguments.type_name(a) for a in args)
+                raise TypeError(f"to() received an invalid combination of arguments - got ({given})")
             value = rest.pop(0)
             copy = value if name == "copy" else copy
             non_blocking = value if name == "non_blocking" else non_blocking

@@ -300,7 +300,8 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
 
 
 @operator("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-5, "
-          "bool cudnn_enabled=True) -> Tensor", forms="function", saves="input weight", grad_name="NativeGroupNormBackward0", layout="channels")
+          "bool cudnn_enabled=True) -> Tensor", forms="function", saves="input weight",
+          grad_name="NativeGroupNormBackward0", layout="channels")
 def torch_group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
     """As nn.functional.group_norm. Source: PyTorch, torch.group_norm."""
     _check_groups(input, num_groups, weight, bias)

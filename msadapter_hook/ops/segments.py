@@ -56,7 +56,8 @@ def _reduced_vjp(grads, outs, needs, data, bounds, *, how, initial):
     if how == "prod":
         return [each * _others(data, out, index, reached, initial), None]
     zero = constant(0, data.dtype)
-    hit = prims.cast(prims.equal(data, reached), dtype=data.dtype) * covered
+    chosen = prims.equal(data, reached).numpy | np.isnan(data.numpy) & np.isnan(reached.numpy)  # NaN is both ends
+    hit = value_of(chosen.astype(data.dtype)) * covered
     shares = prims.add_along(prims.zeros_like(out), index, hit, axis=1)
     shares = prims.where(prims.equal(shares, zero), constant(1, data.dtype), shares)
     return [each * hit / prims.take_along(shares, index, axis=1), None]

@@ -3,6 +3,7 @@
 from . import arithmetic  # noqa: F401  (gives Values their arithmetic)
 from .activation import *  # noqa: F403
 from .convolution import *  # noqa: F403
+from .host import host_call  # noqa: F401
 from .linalg import *  # noqa: F403
 from .linear import *  # noqa: F403
 from .loss import *  # noqa: F403
@@ -13,4 +14,3 @@ from .pooling import *  # noqa: F403
 from .recurrent import *  # noqa: F403
 from .reduction import *  # noqa: F403
 from .resampling import *  # noqa: F403
-from .host import host_call  # noqa: F401

@@ -2,7 +2,7 @@
 
 from msadapter_hook.tape import Value, constant
 
-from . import movement, pointwise, linear
+from . import linear, movement, pointwise
 
 
 def _operand(other, like):

@@ -420,7 +420,7 @@ class TensorBase:
                 and self._stride == tensor._stride and self._offset == tensor._offset)
 
 
-def DISABLED(cls, func, types, args=(), kwargs=None):  # noqa: N802
+def DISABLED(cls, func, types, args=(), kwargs=None):
     """The `__torch_function__` of classes that behave as plain tensors."""
     return Tensor._disabled_torch_function(func, args, kwargs or {})
 

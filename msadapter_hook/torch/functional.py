@@ -67,7 +67,7 @@ def result_type(tensor1, tensor2):
 
 def _assert(condition, message):
     """`assert` for programs that are traced. Source: PyTorch, torch._assert."""
-    assert condition, message  # noqa: S101
+    assert condition, message
 
 
 def _check(cond, message=None):

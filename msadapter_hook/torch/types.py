@@ -1,7 +1,8 @@
 """torch.types: names for annotations."""
 
 import builtins
-from typing import Any, List, Sequence, Tuple, Union
+from collections.abc import Sequence
+from typing import Any, Union
 
 from . import SymInt, Tensor
 from . import device as _torch_device
@@ -12,7 +13,7 @@ __all__ = ["Device", "FileLike", "IntLikeType", "Number", "Storage"]
 _TensorOrTensors = Union[Tensor, Sequence[Tensor]]
 _dtype = _torch_dtype
 _device = _torch_device
-_size = Union[List[builtins.int], Tuple[builtins.int, ...]]
+_size = Union[list[builtins.int], tuple[builtins.int, ...]]
 _layout = Any
 _int, _float, _bool, _complex = builtins.int, builtins.float, builtins.bool, builtins.complex
 IntLikeType = Union[builtins.int, SymInt]

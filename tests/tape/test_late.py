@@ -205,7 +205,7 @@ def test_hooks_see_late_values():
         w.grad = None
         got = []
         y = w * 2
-        y.register_hook(lambda g: got.append(g.tolist()))
+        y.register_hook(lambda g, got=got: got.append(g.tolist()))
         (y * y).sum().backward()
         assert got == [[4, 4, 4]]
         assert w.grad.tolist() == [8, 8, 8]

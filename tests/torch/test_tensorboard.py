@@ -5,9 +5,9 @@ import pytest
 
 pytest.importorskip("tensorboard")
 
-import torch  # noqa: E402
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # noqa: E402
-from torch.utils.tensorboard import SummaryWriter  # noqa: E402
+import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from torch.utils.tensorboard import SummaryWriter
 
 
 def read(folder):

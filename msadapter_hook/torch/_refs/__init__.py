@@ -18,4 +18,4 @@ def __getattr__(name):
     return found
 
 
-from . import _conversions, fft, linalg, nn, special  # noqa: E402
+from . import _conversions, fft, linalg, nn, special

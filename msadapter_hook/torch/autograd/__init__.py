@@ -1,19 +1,19 @@
 """torch.autograd: backward, grad, modes, Function."""
 
-from msadapter_hook.autograd import backward, grad  # noqa: F401
+from msadapter_hook.autograd import backward, grad
 
 from . import forward_ad, function, functional, grad_mode, graph, profiler, profiler_util
-from .anomaly_mode import detect_anomaly, set_detect_anomaly  # noqa: F401
-from .function import Function  # noqa: F401
-from .grad_mode import (  # noqa: F401
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
+from .function import Function
+from .grad_mode import (
     enable_grad,
     inference_mode,
     no_grad,
     set_grad_enabled,
     set_multithreading_enabled,
 )
-from .gradcheck import gradcheck, gradgradcheck  # noqa: F401
-from .variable import Variable  # noqa: F401
+from .gradcheck import gradcheck, gradgradcheck
+from .variable import Variable
 
 __all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "grad", "inference_mode", "no_grad",
            "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled"]

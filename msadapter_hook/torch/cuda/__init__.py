@@ -1,6 +1,6 @@
 """torch.cuda: not available; what programs ask before they decide is answered, the rest refuses."""
 
-from . import amp  # noqa: F401
+from . import amp
 
 __all__ = ["current_device", "device", "device_count", "empty_cache", "is_available", "is_initialized", "manual_seed",
            "manual_seed_all", "synchronize"]

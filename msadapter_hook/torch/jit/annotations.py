@@ -1,6 +1,6 @@
 """torch.jit.annotations: types that only scripts know."""
 
-from typing import List
+from typing import List  # noqa: UP035 - what annotations in scripts compare with
 
 
 class _BroadcastingList:

@@ -1,9 +1,9 @@
 """torch.multiprocessing: Python's multiprocessing; tensors travel by copy."""
 
 import multiprocessing as _multiprocessing
-from multiprocessing import *  # noqa: F401,F403
+from multiprocessing import *
 
-from .spawn import ProcessException, ProcessExitedException, ProcessRaisedException, spawn, start_processes  # noqa: F401
+from .spawn import ProcessException, ProcessExitedException, ProcessRaisedException, spawn, start_processes
 
 __all__ = [*_multiprocessing.__all__, "ProcessException", "ProcessExitedException", "ProcessRaisedException",
            "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn", "start_processes"]
