@@ -97,6 +97,24 @@ def _complex_logcumsumexp(a, axis):
     return out
 
 
+_WEIGHTS = 1 << 22
+
+
+def _logcumsumexp_weights(g, out, a, axis):
+    """The same as a product with the matrix of `exp(a[j] - out[i])`, i >= j, none of which exceeds one. Linear in `g` as it is
+    written, so it can be differentiated again in forward mode too."""
+    axis %= a.ndim
+    order = tuple([d for d in range(a.ndim) if d != axis] + [axis])
+    back = tuple(sorted(range(a.ndim), key=order.__getitem__))
+    g, out, a = [prims.transpose(v, axes=order) for v in (g, out, a)]
+    n, lead = a.shape[-1], a.shape[:-1]
+    exponent = prims.reshape(a, shape=lead + (1, n)) - prims.reshape(out, shape=lead + (n, 1))
+    counts = np.tril(np.ones((n, n), bool)) & (a.numpy != -np.inf).reshape(lead + (1, n))
+    weight = prims.exp(prims.where(value_of(np.ascontiguousarray(counts)), exponent, constant(-np.inf, a.dtype)))
+    made = prims.sum(prims.reshape(g, shape=lead + (n, 1)) * weight, axes=(a.ndim - 1,), keepdims=False)
+    return prims.transpose(made, axes=back)
+
+
 def _logcumsumexp_vjp(g, out, a, *, axis):
     if is_complex(a):
         return _reversed_cumsum(g * prims.conj_of(prims.exp(prims.neg(out))), axis) * prims.conj_of(prims.exp(a))
@@ -104,6 +122,8 @@ def _logcumsumexp_vjp(g, out, a, *, axis):
         wide = [prims.cast(v, dtype=np.dtype(np.float64)) for v in (g, a)]
         out = _logcumsumexp_primitive(wide[1], axis=axis)
         return prims.cast(_logcumsumexp_vjp(wide[0], out, wide[1], axis=axis), dtype=a.dtype)
+    if a.ndim and a.size * a.shape[axis] <= _WEIGHTS:
+        return _logcumsumexp_weights(g, out, a, axis)
     zero, lowest = constant(0, g.dtype), constant(-np.inf, g.dtype)
     positive = g > zero
     negative = g < zero
