@@ -3,6 +3,7 @@
 import warnings
 
 from msadapter_hook import settings
+from msadapter_hook.prims import origin
 from msadapter_hook.tape import enable_grad, late
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor
@@ -98,7 +99,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         for t in inputs:
             if not isinstance(t, GradientEdge) and not t.requires_grad:
                 raise RuntimeError("One of the differentiated Tensors does not require grad")
-            wanted.append(key_of(_recorded(t)))
+            wanted.append(key_of(origin(_recorded(t))))
     found = Backward(roots, wanted, accumulate=True, retain_graph=retain_graph, create_graph=create_graph,
                      implicit=implicit).run()
     if inputs is not None:
@@ -150,7 +151,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
             raise TypeError(f"inputs must be Tensors, got {type(t).__name__}")
         if isinstance(t, Tensor) and not t.requires_grad:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
-        keys.append(key_of(_recorded(t)))
+        keys.append(key_of(origin(_recorded(t))))
     found = Backward(roots, keys, accumulate=False, retain_graph=retain_graph, create_graph=create_graph,
                      implicit=implicit).run()
     results = []

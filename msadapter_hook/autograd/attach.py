@@ -4,6 +4,7 @@ import weakref
 from collections import OrderedDict
 
 from msadapter_hook import report
+from msadapter_hook.prims import origin
 from msadapter_hook.tape import enable_grad
 from msadapter_hook.tensor import RemovableHandle, Tensor
 
@@ -22,7 +23,7 @@ def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=
 
 def _history(tensor):
     with enable_grad():
-        return tensor.value
+        return origin(tensor.value)
 
 
 def _tap(value):

@@ -164,7 +164,7 @@ class Backward:
     def reached(self, tensors):
         """How many of `tensors` this pass gives a gradient."""
         with enable_grad():
-            keys = [key_of(t.value) for t in tensors]
+            keys = [key_of(prims.origin(t.value)) for t in tensors]
         return sum(1 for k in keys if (k in self.leaves if not isinstance(k, tuple) else id(k[0]) in self.visited))
 
     def _run(self):

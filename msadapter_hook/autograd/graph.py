@@ -5,6 +5,7 @@ import weakref
 from collections import OrderedDict
 from typing import NamedTuple
 
+from msadapter_hook.prims import origin
 from msadapter_hook.tape import Value, enable_grad
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import RemovableHandle
@@ -173,7 +174,7 @@ def gradient_edge_of(tensor):
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     with enable_grad():
-        return GradientEdge(*_edge(tensor.value))
+        return GradientEdge(*_edge(origin(tensor.value)))
 
 
 def edge_value(edge):

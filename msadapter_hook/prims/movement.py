@@ -7,7 +7,7 @@ from msadapter_hook.tape import Primitive, value_of
 from msadapter_hook.tape.primitive import FLOATS
 
 __all__ = ["as_strided", "as_strided_scatter", "broadcast_to", "cast", "concat", "copy", "flip", "gather", "graft",
-           "index_get",
+           "index_get", "origin", "renewed",
            "beside", "index_put", "index_add", "overwrite", "pad", "reshape", "slice_scatter", "split", "stack",
            "strided_slice", "sum_to", "take_along",
            "put_along", "add_along", "masked_fill", "transpose", "zeros_like"]
@@ -159,6 +159,16 @@ copy = Primitive(  # memory of its own
 
 # New data under the history of an old value: what a write without recording leaves behind.
 graft = Primitive("graft", host=lambda old, data: data, vjp=[lambda g, out, old, data: g, None], uses_output=False)
+
+# The same where the tensor stays what it was to autograd: its gradients and hooks are those of the old value (see `origin`).
+renewed = Primitive("graft", host=lambda old, data: data, vjp=[lambda g, out, old, data: g, None], uses_output=False)
+
+
+def origin(value):
+    """The Value that stands for `value` in the graph: the one before its data were replaced without recording."""
+    while value.node is not None and value.node.primitive is renewed:
+        value = value.node.inputs[0]
+    return value
 
 
 # `kept` itself; what stands beside it has no part in the result, so its gradient is zero, not absent.

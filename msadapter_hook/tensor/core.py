@@ -23,7 +23,7 @@ class TensorBase:
     base of its `_history`; `_value`, `_generation`: the value read last, and when."""
 
     __slots__ = ("_history", "_size", "_stride", "_offset", "_moves", "_value", "_generation", "_dtype", "_leaf", "_extra",
-                 "_source", "_base", "__dict__", "__weakref__")
+                 "_source", "_base", "_parent", "__dict__", "__weakref__")
 
     # -------------------------------------------------------------------------------------------- making
     @classmethod
@@ -44,6 +44,7 @@ class TensorBase:
         self._extra = None
         self._source = None
         self._base = None
+        self._parent = None
         return self
 
     @classmethod
@@ -62,6 +63,7 @@ class TensorBase:
         self._extra = None
         self._source = None
         self._base = None
+        self._parent = None
         return self
 
     def _view(self, move, size, stride, offset=None, dtype=None):
@@ -73,6 +75,8 @@ class TensorBase:
         else:
             self._history.views = True
             made = Tensor._window(self._history, self._moves + (move,), size, stride, offset, dtype)
+            if self._moves and self._history.value.requires_grad:
+                made._parent = (self, self._history.storage.generation)
         made._base = self._base if self._base is not None else self
         if self._extra is not None and "multiview" in self._extra:
             made._extra_state()["multiview"] = self._extra["multiview"]
@@ -127,7 +131,7 @@ class TensorBase:
                 if v.requires_grad and not state.enabled:
                     return v.detach()
                 return v
-            v = self._through(history.read())
+            v = self._seen(history.read())
             if v.requires_grad and self._moves and self._extra is not None and "retains" in self._extra:
                 self._retain_here(v)
             if state.enabled or not history.value.requires_grad:
@@ -140,7 +144,7 @@ class TensorBase:
         if v.requires_grad:  # hooks and grad_fn belong to one value, as long as the data do not change
             if self._source is base and self._generation == storage.generation:
                 return self._value
-            v = self._through(v)
+            v = self._seen(v)
             self._value, self._source, self._generation = v, base, storage.generation
             return v
         return self._through(v)
@@ -155,6 +159,21 @@ class TensorBase:
             if v.node.taps is None:
                 v.node.taps = {}
             v.node.taps.setdefault(v.index, type(tap)()).retained = tap.retained
+
+    def _seen(self, base):
+        """What this view shows of the base. A view of a view is read from that view's value, whose gradient and hooks see what
+        flows through here, unless the storage has been written to since: then both are views of the new base."""
+        if self._parent is None:
+            return self._through(base)
+        parent, generation = self._parent
+        self._parent = None
+        if generation != self._history.storage.generation or not state.enabled:
+            return self._through(base)
+        move = self._moves[-1]
+        v = move.read(parent.value)
+        if v.requires_grad and v.node.operator is None:
+            v.node.operator = move.grad_name
+        return v
 
     def _through(self, v):
         """The base Value seen through the moves; nodes of the view bear its name."""

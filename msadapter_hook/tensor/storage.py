@@ -187,15 +187,17 @@ class History:
 
     def write(self, value: Value):
         """Replace the base value. Where nothing is recorded, an old history stays and only its data change."""
+        followed = True
         if not value.requires_grad and self.value.requires_grad and not state.enabled:
-            value = renew(self.value, value)
+            value, followed = renew(self.value, value), False
         if state.mapped is not None:
             state.mapped.written(self, value)
         if self.storage.inference and not state.inference:
             raise RuntimeError(
                 "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
                 "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.")
-        follow_retained(self.value, value)
+        if followed:
+            follow_retained(self.value, value)
         self.value = value
         self.version.count += 1
         self.storage.written(self, value)
@@ -220,7 +222,7 @@ def renew(old: Value, data: Value) -> Value:
         return data.as_leaf(old.leaf)
     before, state.enabled = state.enabled, True
     try:
-        made = prims.graft(old, data.detach())
+        made = prims.renewed(old, data.detach())
         if old.node is not None:
             made.node.operator = old.node.operator  # users see the gradient that was there
         return made
