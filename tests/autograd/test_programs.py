@@ -23,7 +23,6 @@ DIFFERENT = {
     "a checkpointed region runs to its end again: no early stop, no look at what does not matter": [
         "checkpoint-False nondet nocheck", "checkpoint-early", "checkpoint-ctx"],
     "a gradient here does not depend on what PyTorch's formula mentions, or the other way round": [
-        "functional-jacobian {'strict': True, 'create_graph': True} two True",
         *[f"functional-{f} {{'strict': True, 'create_graph': True}} sq {b}"
           for f in ("hessian", "hvp", "vhp") for b in (False, True)],
         "functional-hess fwd two", "nesting-AF hess", "nesting-module"],
