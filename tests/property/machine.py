@@ -15,7 +15,7 @@ import traceback
 import numpy as np
 
 from tests.property.model import direction
-from tests.property.programs import PRELUDE, Drawing, Program
+from tests.property.programs import PRELUDE, Drawing
 
 #: the two errors that a gradient may be refused with, where the model knows that a tensor was written to
 REFUSALS = ("modified by an inplace operation",)

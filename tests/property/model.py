@@ -253,6 +253,8 @@ class Model:
         if t.unrecorded and requires:
             raise Skip("a view made under no_grad")
         data, tangents = self.lift(lambda *a: np.broadcast_to(f(*a), t.shape), [t, *inputs], record)
+        for u in inputs:
+            u.history.touched = True
         if t.store.used or requires and any(u.store is t.store for u in inputs):
             self.risky = True
         t.re[...] = data

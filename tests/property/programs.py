@@ -438,7 +438,7 @@ def _grad_source(s, dtype):
 
 def _second(s, m):
     """The gradient of a directional derivative."""
-    if not m.double or not m.leaves:
+    if not m.double or s.a[0] not in m.leaves:
         raise Skip("double")
     loss = m.loss(s.names)
     first = min(m.leaves.values())
@@ -490,6 +490,10 @@ KINDS.update({
 })
 
 
+#: kinds that leave the model as it is where they are refused
+PURE = {*COMPUTE, *VIEW, *SEVERAL, *WRITE, "fails", "detach", "data", "look", "zero_grad", "as_strided", "numpy"}
+
+
 # ---------------------------------------------------------------------------------------------- drawing
 class Drawing:
     """Draws programs: each statement is tried on a model, and kept where the model takes it."""
@@ -527,12 +531,17 @@ class Drawing:
         return self.keep(statement)
 
     def keep(self, statement):
-        """Apply to a fresh model run, so that a half-applied statement leaves nothing behind."""
-        model = Program((*self.statements, statement), self.dtype, self.double, self.every).simulate()
-        if model is None:
+        """Apply to the model; what a refused statement may have left behind is cleared away by a model made anew."""
+        try:
+            statement.apply(self.model)
+            if statement.kind == "numpy_write":
+                for v in self.model.vars.values():
+                    self.model.bound(v.re)
+        except (Skip, IndexError, ValueError, TypeError, KeyError):
+            if statement.kind not in PURE:
+                self.model = Program(tuple(self.statements), self.dtype, self.double, self.every).simulate()
             return False
         self.statements.append(statement)
-        self.model = model
         return True
 
     def name(self):

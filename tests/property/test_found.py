@@ -1,0 +1,70 @@
+"""What the random state machine found, one test for each kind; values are PyTorch's."""
+
+import pytest
+import torch
+
+
+def test_as_strided_view_made_without_recording_claims_what_its_base_does():
+    leaf = torch.arange(4.0).requires_grad_()
+    inner = leaf * 2
+    with torch.no_grad():
+        of_leaf, of_inner = leaf.as_strided((2,), (1,), 0), inner.as_strided((2,), (2,), 1)
+    assert of_leaf.requires_grad and of_leaf.is_leaf and of_inner.requires_grad and of_inner.is_leaf
+    ((of_inner * 3).sum() + inner.sum()).backward()
+    assert leaf.grad.tolist() == [2, 2, 2, 2]  # gradients end in the view
+
+
+def test_view_without_recording_of_a_leaf_that_is_a_view_requires_no_grad():
+    leaf = torch.arange(8.0).reshape(2, 4).requires_grad_()
+    with torch.no_grad():
+        assert not leaf[1].requires_grad and not leaf.as_strided((2,), (1,), 0).requires_grad
+
+
+def test_as_strided_of_a_view_made_without_recording_reaches_the_whole_storage():
+    made = torch.arange(8.0).reshape(2, 4).requires_grad_() * 1
+    with torch.no_grad():
+        row = made[1]
+    window = row.as_strided((3,), (3,), 1)
+    assert window.tolist() == [1, 4, 7] and window.requires_grad
+    with torch.no_grad():
+        window.mul_(10)
+    assert row.tolist() == [40, 5, 6, 70]
+
+
+def test_as_strided_beyond_a_detached_leaf_says_what_to_do():
+    leaf = torch.arange(8.0).reshape(2, 4)[1].detach().requires_grad_()
+    with pytest.raises(NotImplementedError, match="as_strided"):
+        leaf.as_strided((2,), (1,), 0)
+
+
+def test_early_loss_as_an_input_of_a_later_replay_keeps_the_other_gradients():
+    """A part of the loss is computed by a replay of its own, and goes into the next replay together with the same leaf."""
+    for _ in range(4):
+        leaf = torch.arange(4.0).requires_grad_()
+        rolled = torch.stack([leaf.roll(1), leaf])  # roll has a host kernel: it cuts the program in two
+        ((rolled * torch.tensor([1.0, 2.0, 3.0, 4.0])).sum() + (leaf * leaf).sum() * 2).backward()
+        assert leaf.grad.tolist() == [3, 9, 15, 17]
+
+
+def test_copy_of_a_leaf_made_without_recording_leaves_the_target_its_own_leaf():
+    source, target = torch.ones(2, requires_grad=True), torch.zeros(2, requires_grad=True)
+    with torch.no_grad():
+        target.copy_(source)
+    (source.sum() * 2 + target.sum() * 3).backward()
+    assert source.grad.tolist() == [2, 2] and target.grad.tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("write", ["x.copy_(w)", "x[...] = w", "x[:] = w"])
+@pytest.mark.parametrize("leaf", [True, False])
+def test_copy_is_a_value_of_its_own(write, leaf):
+    w = torch.ones(3, requires_grad=True)
+    if not leaf:
+        w = w * 1
+    w.retain_grad()
+    x, seen = torch.zeros(3), []
+    exec(write, {"x": x, "w": w})
+    assert not x.is_leaf and x.grad_fn is not None
+    x.register_hook(lambda g: seen.append(g.tolist()))
+    x.add_(1)
+    (x.sum() + 3 * w.sum()).backward()
+    assert seen == [[1, 1, 1]] and w.grad.tolist() == [4, 4, 4]
