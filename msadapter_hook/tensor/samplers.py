@@ -119,10 +119,9 @@ def sample_dirichlet(g, alpha):
     Source: PyTorch, torch._sample_dirichlet."""
     alpha = np.asarray(alpha)
     kind = _kind(alpha, "dirichlet")
-    values = _gammas(g, alpha).reshape(alpha.shape)
-    with np.errstate(invalid="ignore"):
-        ratio = values / values.sum(-1, keepdims=True)
     info = dt.finfo(kind)
+    values = np.maximum(_gammas(g, alpha).reshape(alpha.shape), np.finfo(np.float64).tiny)
+    ratio = values / values.sum(-1, keepdims=True)
     largest = 1.0 - info.eps / 2
     return np.minimum(np.maximum(ratio, info.tiny), largest).astype(alpha.dtype)
 

@@ -48,7 +48,7 @@ from ._tensor_str import set_printoptions  # noqa: E402,F401
 from . import functional, version  # noqa: E402,F401
 from ._settings import *  # noqa: E402,F403
 from .functional import *  # noqa: E402,F403
-from .functional import _assert, _check, _check_index, _check_type, _check_value, _shape_as_tensor  # noqa: E402,F401
+from .functional import _assert, _assert_tensor_metadata, _check, _check_index, _check_type, _check_value, _shape_as_tensor  # noqa: E402,F401
 from .random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402,F401
 from . import sparse  # noqa: E402,F401
 from .sparse import (  # noqa: E402,F401
@@ -94,5 +94,5 @@ def is_inference(input):
     """Whether a tensor was made in inference mode. Source: PyTorch, torch.is_inference."""
     return input.is_inference()
 
-from . import _dynamo, ao, cpu, export, fx, library, onnx, overrides, profiler, quantization  # noqa: E402
+from . import __config__, _dynamo, ao, cpu, export, fx, library, onnx, overrides, profiler, quantization  # noqa: E402
 from ._ops import classes, ops  # noqa: E402,F401

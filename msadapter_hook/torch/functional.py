@@ -95,6 +95,16 @@ def _check_type(cond, message=None):
     _check_with(TypeError, cond, message)
 
 
+def _assert_tensor_metadata(a, size=None, stride=None, dtype=None, *, device=None, layout=None):
+    """RuntimeError unless the tensor has the size, strides, dtype, device and layout given. Source: PyTorch,
+    torch._assert_tensor_metadata."""
+    facts = (("sizes", size and list(size), list(a.shape)), ("strides", stride and list(stride), list(a.stride())),
+             ("dtype", dtype, a.dtype), ("device", device, a.device), ("layout", layout, a.layout))
+    for name, expected, found in facts:
+        if expected is not None and expected != found:
+            raise RuntimeError(f"Tensor {name} mismatch! Expected: {expected}, Got: {found}")
+
+
 def _shape_as_tensor(input):
     """The size as an int64 tensor."""
     from msadapter_hook.ops.creation import tensor

@@ -340,6 +340,11 @@ for _key, _name in _STORAGE_NAMES.items():
 LEGACY_STORAGES = tuple(_CLASS_OF_NAME)
 
 
+def _dtype_to_storage_type_map():
+    """{dtype: name of its legacy storage class}."""
+    return dict(_NAME_OF_DTYPE)
+
+
 def _legacy_storage_class(dtype):
     """FloatStorage for float32 and so on; None for dtypes that came after those classes."""
     return _CLASS_OF_NAME.get(_NAME_OF_DTYPE.get(dtype))

@@ -17,6 +17,11 @@ from . import worker_rng
 _local = threading.local()
 
 
+def _generate_state(base_seed, worker_id):
+    """The four words that numpy.random of a worker is seeded with."""
+    return tuple([int(word) for word in worker_rng.numpy_seed(base_seed, worker_id)])
+
+
 @dataclass(frozen=True)
 class WorkerInfo:
     """What `get_worker_info()` gives inside a worker (PyTorch, torch.utils.data.get_worker_info)."""

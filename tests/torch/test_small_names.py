@@ -1,0 +1,40 @@
+"""Small names that test suites and tools reach for."""
+
+import pytest
+import torch
+
+
+def test_tensor_metadata_is_checked():
+    x = torch.ones(2, 3)
+    torch._assert_tensor_metadata(x, [2, 3], [3, 1], torch.float32)
+    with pytest.raises(RuntimeError, match=r"Tensor strides mismatch! Expected: \[1, 3\], Got: \[3, 1\]"):
+        torch._assert_tensor_metadata(x, [2, 3], [1, 3])
+    with pytest.raises(RuntimeError, match="Tensor sizes mismatch!"):
+        torch._assert_tensor_metadata(x, [3, 2])
+
+
+def test_legacy_storages_by_dtype():
+    assert torch.storage._dtype_to_storage_type_map()[torch.float32] == "FloatStorage"
+
+
+def test_configuration_is_a_text():
+    assert "MindSpore" in torch.__config__.show() and "threads" in torch.__config__.parallel_info()
+
+
+def test_numpy_seed_of_a_worker():
+    from torch.utils.data._utils.worker import _generate_state
+
+    assert _generate_state(13434589827475259383, 4) == (2884386318, 1088094898, 3523808998, 3860348662)
+
+
+def test_dirichlet_of_tiny_concentrations_is_a_point_of_the_simplex():
+    torch.manual_seed(0)
+    found = torch._sample_dirichlet(torch.tensor([[1e-6, 1e-6], [1e-3, 1.0], [1e-6, 1e-2]]))
+    assert found[0].tolist() == [0.5, 0.5] and found[2, 1] > 0.9999
+    assert torch.distributions.Beta(torch.tensor([1e-6]), torch.tensor([1e-6])).sample().isfinite().all()
+
+
+def test_gradient_of_the_largest_of_a_segment_with_nan():
+    x = torch.tensor([1.0, float("nan"), 3.0], requires_grad=True)
+    torch.segment_reduce(x, "max", lengths=torch.tensor([1, 2]), initial=0).sum().backward()
+    assert x.grad.tolist() == [1, 1, 0]
