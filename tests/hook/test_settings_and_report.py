@@ -43,7 +43,7 @@ def test_every_variable_has_name_default_and_meaning():
 
 def test_defaults(environment):
     now = environment()
-    assert (now.hook, now.enable_backward, now.eager, now.jit, now.threads) == (None, False, False, False, None)
+    assert (now.hook, now.enable_backward, now.eager, now.jit, now.threads) == (None, False, False, "auto", None)
     assert (now.kernels, now.device, now.log, now.hook_wanted) == ("mindspore", "auto", "error", False)
 
 
@@ -69,7 +69,7 @@ def test_export_and_restore(environment):
     undo = settings.export("somebody", MSADAPTER_LOG="debug", MSADAPTER_EAGER="1")
     assert settings.current().log == "debug" and settings.current().eager
     rows = {row[0]: row[1:3] for row in settings.table()}
-    assert rows["MSADAPTER_LOG"] == ("debug", "somebody") and rows["MSADAPTER_JIT"] == (False, "default")
+    assert rows["MSADAPTER_LOG"] == ("debug", "somebody") and rows["MSADAPTER_JIT"] == ("auto", "default")
     os.environ["MSADAPTER_EAGER"] = "0"  # changed by somebody else since: stays
     settings.restore(undo)
     assert dict(os.environ) == before | {"MSADAPTER_EAGER": "0"}
