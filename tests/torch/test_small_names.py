@@ -38,3 +38,29 @@ def test_gradient_of_the_largest_of_a_segment_with_nan():
     x = torch.tensor([1.0, float("nan"), 3.0], requires_grad=True)
     torch.segment_reduce(x, "max", lengths=torch.tensor([1, 2]), initial=0).sum().backward()
     assert x.grad.tolist() == [1, 1, 0]
+
+
+def test_a_scheduler_does_not_keep_its_optimizer_alive():
+    import gc
+    import weakref
+
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1)
+    torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1.0)
+    alive = weakref.ref(optimizer)
+    gc.disable()
+    try:
+        del optimizer
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
+def test_workers_of_an_abandoned_loader_end():
+    data = torch.utils.data.TensorDataset(torch.arange(100.0))
+    iterator = iter(torch.utils.data.DataLoader(data, batch_size=2, num_workers=2))
+    next(iterator)
+    workers = iterator._workers
+    del iterator
+    for worker in workers:
+        worker.join(10)
+        assert not worker.is_alive()

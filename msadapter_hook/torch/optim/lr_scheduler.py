@@ -196,7 +196,7 @@ def _track_step(optimizer):
     function = optimizer.step.__func__ if isinstance(optimizer.step, types.MethodType) else None
     plain = optimizer.step if function is None else None
 
-    @wraps(optimizer.step)
+    @wraps(function or plain)  # of the bound method, the wrapper would keep the optimizer alive
     def step(*args, **kwargs):
         opt = owner()
         opt._opt_called = True

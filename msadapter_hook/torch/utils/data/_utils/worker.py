@@ -114,6 +114,13 @@ class Worker:
         )
         self.thread.start()
 
+    def join(self, timeout=None):
+        """Waits until the worker has ended, as that of a process would."""
+        self.thread.join(timeout)
+
+    def is_alive(self):
+        return self.thread.is_alive()
+
     def stop(self):
         """Asks the worker to end after what it is doing; does not wait."""
         self.stopped.set()
