@@ -53,7 +53,11 @@ def flush():
         for out in node.outputs:
             v = out()
             if v is not None and v.pending:
-                compute(v)
+                try:
+                    compute(v)
+                except RuntimeError as error:
+                    if error.args != (_value.SECOND_TIME,):
+                        raise  # what a backward that failed has left behind is told to whoever reads it, not to the next one
 
 
 def user_line():
@@ -122,7 +126,8 @@ def _prefetch(value) -> bool:
         node = stack.pop()
         if node.sequence in nodes:
             continue
-        if not node.replayable or node.taps is not None or node.hooks or node.prehooks:
+        # what a backward has freed cannot be differentiated again, but its values are there to be read
+        if node.freed or not node.replayable or node.taps is not None or node.hooks or node.prehooks:
             return False
         nodes[node.sequence] = node
         for v in node.inputs:
