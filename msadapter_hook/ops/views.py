@@ -246,11 +246,15 @@ def as_strided(self, size, stride, storage_offset=None):
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    last = offset + sum((n - 1) * s for n, s in zip(size, stride)) if 0 not in size else offset - 1
+    if self._moves and self._offset <= offset and last < self._offset + self.numel() and own_window(self):
+        # within its own memory: the gradient passes through this view, where hooks may wait for it
+        at = offset - self._offset
+        return self._view(moves.AsStrided(size, stride, at, self._size, self._stride), size, stride, offset)
     history = self._history
     unrecorded = not state.enabled and history.value.requires_grad
     ends = isinstance(self._leaf, UnkeptLeaf)  # a view made while nothing was recorded: gradients end in it
     steps, start, total = flat_moves(history, self._dtype)
-    last = offset + sum((n - 1) * s for n, s in zip(size, stride)) if 0 not in size else offset - 1
     outside = 0 not in size and (offset < start or last >= start + total)
     if (steps is None or outside) and history.parent is not None:  # there may be room in the whole storage
         if history.value.requires_grad and not unrecorded and not ends:
@@ -279,6 +283,12 @@ def as_strided(self, size, stride, storage_offset=None):
         made = made._unrecorded_view(ends or base.requires_grad)
     made._base = base
     return made
+
+
+def own_window(tensor):
+    """Whether a tensor shows each element of a dense piece of memory once, as it is."""
+    plain = not any(isinstance(m, (moves.Conjugate, moves.Negative)) for m in tensor._moves)
+    return plain and geometry.is_dense(tensor._size, tensor._stride) and not geometry.overlaps(tensor._size, tensor._stride)
 
 
 def whole_history(history):

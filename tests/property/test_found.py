@@ -68,3 +68,18 @@ def test_copy_is_a_value_of_its_own(write, leaf):
     x.add_(1)
     (x.sum() + 3 * w.sum()).backward()
     assert seen == [[1, 1, 1]] and w.grad.tolist() == [4, 4, 4]
+
+
+@pytest.mark.parametrize("view", [lambda t: t, lambda t: t[:], lambda t: t.view(2, 2).t()])
+def test_hook_on_a_view_sees_what_comes_through_as_strided(view):
+    leaf, seen = torch.arange(4.0).requires_grad_(), []
+    made = view((leaf * 2)[:])
+    made.register_hook(lambda g: seen.append(g.flatten().tolist()))
+    made.as_strided((2,), (2,), 1).sum().backward()
+    assert len(seen) == 1 and sum(seen[0]) == 2 and leaf.grad.tolist() == [0, 2, 0, 2]
+
+
+def test_as_strided_of_a_permuted_view_writes_in_the_order_of_memory():
+    base = torch.arange(6.0)
+    base.view(2, 3).t().as_strided((2,), (4,), 1).fill_(9)
+    assert base.tolist() == [0, 9, 2, 3, 4, 9]
