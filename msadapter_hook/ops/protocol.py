@@ -3,6 +3,7 @@
 import copy as _copy
 from collections import OrderedDict
 
+from msadapter_hook.errors import unsupported
 from msadapter_hook.tensor import Tensor, from_array, printing
 from msadapter_hook.tensor import generator as generators
 from msadapter_hook.tensor.device import current_device
@@ -147,6 +148,12 @@ def to_dense(self, dtype=None, *, masked_grad=None):
     return self if dtype is None else self.to(dtype)
 
 
+def _make_wrapper_subclass(cls, size, *args, **kwargs):
+    """Refused: there is no `__torch_dispatch__` below the operators. Source: PyTorch, Tensor._make_wrapper_subclass."""
+    raise unsupported("torch.Tensor._make_wrapper_subclass", "write the subclass over its data (Tensor._make_subclass or "
+                      "as_subclass) and let __torch_function__ or torch.overrides.TorchFunctionMode see the calls")
+
+
 def storage_type(self):
     return type(self.untyped_storage())
 
@@ -162,6 +169,7 @@ def install():
         setattr(Tensor, name, _type_flag(*kinds))
     for name in ("is_sparse", "is_sparse_csr", "is_quantized", "is_nested", "is_mkldnn"):
         setattr(Tensor, name, False)
+    Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
     Tensor.names = property(lambda self: (None,) * self.ndim)
     generators.state_out = from_array
     generators.state_in = _state_array

@@ -64,3 +64,8 @@ def test_workers_of_an_abandoned_loader_end():
     for worker in workers:
         worker.join(10)
         assert not worker.is_alive()
+
+
+def test_wrapper_subclasses_are_refused_by_name():
+    with pytest.raises(NotImplementedError, match="_make_wrapper_subclass.*__torch_function__"):
+        torch.Tensor._make_wrapper_subclass(torch.Tensor, (2,))
