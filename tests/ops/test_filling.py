@@ -80,3 +80,12 @@ def test_batch_norm_of_an_empty_batch():
     x = torch.ones(0, 3, 2, 2, requires_grad=True)
     norm = torch.nn.BatchNorm2d(3)
     assert norm(x).shape == (0, 3, 2, 2)
+
+
+def test_frozen_generator():
+    torch.manual_seed(0)
+    want = torch.rand(2)
+    torch.manual_seed(0)
+    with torch.testing._utils.freeze_rng_state():
+        torch.rand(5)
+    assert torch.equal(torch.rand(2), want)

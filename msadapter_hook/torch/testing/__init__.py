@@ -1,5 +1,6 @@
 """torch.testing: comparison of tensors, tensors for tests."""
 
+from . import _utils
 from ._comparison import assert_allclose, assert_close
 from ._creation import make_tensor
 
