@@ -35,6 +35,7 @@ class Level:
 
     def __init__(self):
         self.tangents = weakref.WeakKeyDictionary()
+        self.given = weakref.WeakKeyDictionary()  # a dual's value -> the tensor that the user gave as its tangent
         self.alive = True
 
     def copy(self, source, made):
@@ -129,6 +130,8 @@ def dual(level, tensor, tangent):
             f"Tensor is of size {list(tensor.shape)} while the given forward gradient is of size {list(tangent.shape)}.")
     value = prims.reshape(tensor.value, shape=tuple(tensor.shape))
     level.tangents[value] = cast_value(tangent.value, tensor.dtype)
+    if tensor.dtype is tangent.dtype and tensor.stride() == tangent.stride():  # in another layout the tangent is a copy
+        level.given[value] = tangent
     if tensor._shared:  # memory seen from outside is read anew each time, which would lose the tangent
         return Tensor._make(value, tensor.dtype)
     made = tensor._alias(Tensor)  # writes to the stand-in reach the tensor
@@ -140,5 +143,8 @@ def dual(level, tensor, tangent):
 def tangent_of(level, tensor):
     """The tangent of a tensor in `level`, or None."""
     with enable_grad():
-        found = level.tangents.get(tensor.value)
+        value = tensor.value
+        found = level.tangents.get(value)
+    if found is not None and value in level.given:
+        return level.given[value]
     return None if found is None else Tensor._make(found)
