@@ -45,7 +45,15 @@ def zeros(size, dtype=None, layout=None, device=None, pin_memory=None, requires_
     """Zeros. Source: PyTorch, torch.zeros."""
     if any(n < 0 for n in size):
         raise RuntimeError("zeros: Dimension size must be non-negative.")
-    return finish(_filled(size, 0, dtype or dtypes.get_default_dtype()), device, requires_grad, layout)
+    made = _filled(size, 0, dtype or dtypes.get_default_dtype())
+    if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
+        rank = 4 if memory_format is dtypes.channels_last else 5
+        if len(size) != rank:
+            raise RuntimeError(f"required rank {rank} tensor to use {str(memory_format).rpartition('.')[2]} format")
+        made = Tensor._make(made.value, made._dtype, geometry.channels_last_stride(made._size))
+    elif memory_format is dtypes.preserve_format:
+        raise RuntimeError("unsupported memory format Preserve")
+    return finish(made, device, requires_grad, layout)
 
 
 @composite(f"ones(int[] size, {_OPTIONS}) -> Tensor", forms="function out")

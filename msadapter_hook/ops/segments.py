@@ -64,17 +64,26 @@ def _reduced_vjp(grads, outs, needs, data, bounds, *, how, initial):
 
 
 def _others(data, out, index, reached, initial):
-    """For each element the product of all others of its segment: by division, and where it is zero, without it."""
+    """For each element the product of all others of its segment: by division, and for zero and NaN without it."""
     zero, one = constant(0, data.dtype), constant(1, data.dtype)
-    empty = prims.equal(data, zero)
-    zeros = np.zeros(out.shape, np.int64)
+    array = data.numpy.astype(np.float32) if data.dtype.itemsize < 4 else data.numpy
+    empty, unknown = array == 0, np.isnan(array)
     key = list(np.ogrid[tuple(map(slice, index.shape))])
     key[1] = index.numpy
-    np.add.at(zeros, tuple(key), empty.numpy)
-    start = np.full(out.shape, 1 if initial is None else initial).astype(data.dtype)
-    np.multiply.at(start, tuple(key), np.where(empty.numpy, 1, data.numpy).astype(data.dtype))
-    lone = value_of((start * (zeros == 1))[tuple(key)].astype(data.dtype))
-    return prims.where(empty, lone, reached / prims.where(empty, one, data))
+    key = tuple(key)
+
+    def of_segment(values, start, gather):
+        made = np.full(out.shape, start, array.dtype)
+        gather.at(made, key, values)
+        return made[key]
+
+    zeros, unknowns = of_segment(empty, 0, np.add), of_segment(unknown, 0, np.add)
+    ordinary = of_segment(np.where(empty | unknown, 1, array), 1 if initial is None else initial, np.multiply)
+    of_zero = np.where(unknowns > 0, np.nan, np.where(zeros > 1, 0, ordinary))
+    of_unknown = np.where(unknowns > 1, np.nan, np.where(zeros > 0, 0, ordinary))
+    lone = value_of(np.where(unknown, of_unknown, of_zero).astype(data.dtype))
+    alone = value_of(empty | unknown)
+    return prims.where(alone, lone, reached / prims.where(prims.equal(data, zero), one, data))
 
 
 segment_reduced = prims.host_call("segment_reduce", _reduced, joint_vjp=_reduced_vjp)

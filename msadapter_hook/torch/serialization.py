@@ -377,6 +377,8 @@ def save(
             writer.close()
         else:
             _save_legacy(obj, file, pickle_module, pickle_protocol)
+            if hasattr(file, "flush"):
+                file.flush()
 
 
 def _save_zip(obj, writer, pickle_module, protocol, no_byteorder):

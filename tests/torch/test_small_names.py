@@ -69,3 +69,20 @@ def test_workers_of_an_abandoned_loader_end():
 def test_wrapper_subclasses_are_refused_by_name():
     with pytest.raises(NotImplementedError, match="_make_wrapper_subclass.*__torch_function__"):
         torch.Tensor._make_wrapper_subclass(torch.Tensor, (2,))
+
+
+@pytest.mark.parametrize("data, expected", [
+    ([2.0, 3.0, 4.0], [12, 8, 6]), ([0.0, 3.0, 4.0], [12, 0, 0]), ([0.0, 0.0, 4.0], [0, 0, 0]),
+    ([float("nan"), 3.0, 4.0], [12, float("nan"), float("nan")]),
+])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_gradient_of_the_product_of_a_segment(data, expected, dtype):
+    x = torch.tensor(data, dtype=dtype, requires_grad=True)
+    torch.segment_reduce(x, "prod", lengths=torch.tensor([3])).sum().backward()
+    torch.testing.assert_close(x.grad, torch.tensor(expected, dtype=dtype), equal_nan=True)
+
+
+def test_empty_takes_a_memory_format():
+    assert torch.empty(2, 3, 3, 6, memory_format=torch.channels_last).stride() == (54, 1, 18, 3)
+    with pytest.raises(RuntimeError, match="required rank 4 tensor to use channels_last format"):
+        torch.empty(2, 3, memory_format=torch.channels_last)
