@@ -227,13 +227,15 @@ def unsqueeze(self, dim):
 
 
 @view("squeeze(Tensor self) -> Tensor")
-@view("squeeze.dim(Tensor self, int[1] dim) -> Tensor")
+@view("squeeze.dim(Tensor self, int dim) -> Tensor")
+@view("squeeze.dims(Tensor self, int[] dim) -> Tensor")
 def squeeze(self, dim=None):
     """Dimensions of length 1 taken out. Source: PyTorch, torch.squeeze."""
     dims = range(self.ndim) if dim is None else wrap_dims(dim, self.ndim)
     kept = [d for d in range(self.ndim) if d not in dims or self._size[d] != 1]
     size = tuple([self._size[d] for d in kept])
-    return self._view(moves.Reshape(size, "squeeze"), size, tuple([self._stride[d] for d in kept]))
+    form = 0 if dim is None else 1 if isinstance(dim, int) else 2
+    return self._view(moves.Reshape(size, f"squeeze:{form}"), size, tuple([self._stride[d] for d in kept]))
 
 
 @view("as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor")

@@ -19,8 +19,9 @@ class Move:
 
     @property
     def grad_name(self):
-        """The name of the gradient, as PyTorch prints it."""
-        return "".join(p[:1].upper() + p[1:] for p in self.name.split("_")) + "Backward0"
+        """The name of the gradient, as PyTorch prints it; `name` may end with the number of the form (`squeeze:1`)."""
+        name, _, number = self.name.partition(":")
+        return "".join(p[:1].upper() + p[1:] for p in name.split("_")) + "Backward" + (number or "0")
 
     def read(self, base):
         raise NotImplementedError
