@@ -226,9 +226,9 @@ def unsqueeze(self, dim):
     return self._view(moves.Reshape(size, "unsqueeze"), size, stride)
 
 
+@view("squeeze.dims(Tensor self, int[1] dim) -> Tensor")
 @view("squeeze(Tensor self) -> Tensor")
-@view("squeeze.dim(Tensor self, int dim) -> Tensor")
-@view("squeeze.dims(Tensor self, int[] dim) -> Tensor")
+@view("squeeze.dim(Tensor self, int dim) -> Tensor")  # tried first
 def squeeze(self, dim=None):
     """Dimensions of length 1 taken out. Source: PyTorch, torch.squeeze."""
     dims = range(self.ndim) if dim is None else wrap_dims(dim, self.ndim)
