@@ -89,3 +89,13 @@ def test_record_function_decorates():
     with profile() as prof:
         f(torch.ones(2))
     assert [e.name for e in prof.events()] == ["aten::ones", "decorated", "aten::neg"]
+
+
+def test_regions_as_operators():
+    with profile() as prof:
+        handle = torch.ops.profiler._record_function_enter("region")
+        torch.ones(2).neg()
+        torch.ops.profiler._record_function_exit(handle)
+        torch.ones(2).exp()
+    parents = {e.name: e.cpu_parent.name if e.cpu_parent else None for e in prof.events()}
+    assert parents["aten::neg"] == "region" and parents["aten::exp"] is None

@@ -5,6 +5,7 @@ import threading
 import time
 
 from msadapter_hook import report
+from msadapter_hook.ops.registry import OPERATORS
 
 from .profiler_util import EventList, FunctionEvent, FunctionEventAvg, Interval
 
@@ -22,9 +23,9 @@ def _operator_name(name):
         return "autograd::engine::backward"
     if rest.startswith("optim."):
         return f"Optimizer.step#{rest[len('optim.'):]}"
-    if rest.startswith("nn.") and not rest.startswith("nn.functional."):
+    if rest not in OPERATORS:
         return None
-    return "aten::" + rest.replace("nn.functional.", "").replace("Tensor.", "").replace(".", "_")
+    return "aten::" + rest.replace("nn.functional.", "").replace(".", "_")
 
 
 def _shapes(arguments):
@@ -196,3 +197,29 @@ class emit_nvtx(_Marks):
 
 class emit_itt(_Marks):
     """Source: PyTorch, torch.autograd.profiler.emit_itt."""
+
+
+# ------------------------------------------------------------------------------------------------ as operators
+def _enter(name, args=None):
+    """Begin a region; gives the tensor by which `_exit` knows it. Source: PyTorch, torch.ops.profiler._record_function_enter."""
+    from .. import empty
+
+    handle = empty(0)
+    handle._region = record_function(name, args).__enter__()
+    return handle
+
+
+def _exit(handle):
+    """End the region of a handle."""
+    handle._region.__exit__(None, None, None)
+
+
+def _register():
+    from .._ops import define
+
+    for name in ("_record_function_enter", "_record_function_enter_new"):
+        define("profiler", f"{name}(str name, str? args=None) -> Tensor").kernels["CompositeImplicitAutograd"] = _enter
+    define("profiler", "_record_function_exit(Tensor handle) -> ()").kernels["CompositeImplicitAutograd"] = _exit
+
+
+_register()
