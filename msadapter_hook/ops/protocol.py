@@ -155,13 +155,17 @@ def _make_wrapper_subclass(cls, size, *args, **kwargs):
 
 
 def storage_type(self):
-    return type(self.untyped_storage())
+    """The legacy storage class of the dtype, as torch.FloatStorage. Source: PyTorch, Tensor.storage_type."""
+    import importlib
+
+    return importlib.import_module(_served(type(self)) + ".storage")._legacy_storage_class(self._dtype)
 
 
 def install():
     """Attach the protocol to Tensor, and tensors to the generator's states."""
     for method in (__repr__, __deepcopy__, __reduce_ex__, is_floating_point, is_complex, is_signed, is_inference, cuda, npu,
-                   get_device, pin_memory, is_pinned, share_memory_, is_shared, is_same_size, to_dense):
+                   get_device, pin_memory, is_pinned, share_memory_, is_shared, is_same_size, to_dense,
+                   storage_type):
         setattr(Tensor, method.__name__, method)
     for name, kinds in {"is_cuda": ("cuda",), "is_cpu": ("cpu",), "is_meta": ("meta",), "is_mps": ("mps",), "is_npu": ("npu",),
                         "is_xpu": ("xpu",), "is_ipu": ("ipu",), "is_xla": ("xla",), "is_maia": ("maia",),

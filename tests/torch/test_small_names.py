@@ -86,3 +86,24 @@ def test_empty_takes_a_memory_format():
     assert torch.empty(2, 3, 3, 6, memory_format=torch.channels_last).stride() == (54, 1, 18, 3)
     with pytest.raises(RuntimeError, match="required rank 4 tensor to use channels_last format"):
         torch.empty(2, 3, memory_format=torch.channels_last)
+
+
+def test_functional_call_shows_what_the_module_assigned():
+    class Counter(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", torch.tensor([0.0]))
+
+        def forward(self, x):
+            self.count = self.count + 1
+            return x + self.count
+
+    given, module = {"count": torch.tensor([2.0])}, Counter()
+    assert torch.func.functional_call(module, given, torch.zeros(1)).item() == 3
+    assert given["count"].item() == 3 and module.count.item() == 0
+    with pytest.raises(TypeError, match="is not an instance of torch.Tensor"):
+        torch.func.functional_call(module, {"count": "two"}, torch.zeros(1))
+
+
+def test_storage_type():
+    assert torch.ones(2, dtype=torch.int32).storage_type() is torch.IntStorage

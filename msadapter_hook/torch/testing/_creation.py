@@ -47,7 +47,7 @@ def _drawn(size, dtype, low, high):
     if low == high:
         return full(size, complex(low, low) if dtype.is_complex else low, dtype=dtype)
     if dtype.is_complex:
-        return _view_as_complex(_uniform((*size, 2), dtype.to_real(), low, high))
+        return _view_as_complex(_uniform((*size, 2), dtype.to_real(), low, high)).clone()
     return _uniform(size, dtype, low, high)
 
 

@@ -18,6 +18,8 @@ def swap_tensor(module, name, tensor, allow_missing=False):
         raise KeyError('tensor name can\'t contain "."')
     if name == "":
         raise KeyError('tensor name can\'t be empty string ""')
+    if not (tensor is None or tensor is _MISSING or isinstance(tensor, Tensor)):
+        raise TypeError(f"{tensor} is not an instance of torch.Tensor")
     table = next((t for t in (module._parameters, module._buffers) if name in t), None)
     if table is not None:
         original = table[name]

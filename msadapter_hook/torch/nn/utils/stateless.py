@@ -32,6 +32,7 @@ def _untie_named_tensors_map(module, parameters_and_buffers):
 
 @contextlib.contextmanager
 def _reparametrize_module(module, parameters_and_buffers, tie_weights=False, strict=False, stack_weights=False):
+    given = parameters_and_buffers  # the caller's dictionary, which sees what the module assigns
     if tie_weights:
         parameters_and_buffers = _untie_named_tensors_map(module, parameters_and_buffers)
     accessor = NamedMemberAccessor(module)
@@ -56,9 +57,9 @@ def _reparametrize_module(module, parameters_and_buffers, tie_weights=False, str
             before = dict(reversed(before.items()))
         replaced, _ = accessor.swap_tensors_dict(before, allow_missing=True)
         # What the module wrote into its own buffers while it ran is the caller's to see.
-        for name in parameters_and_buffers:
+        for name in given:
             if name in replaced:
-                parameters_and_buffers[name] = replaced[name]
+                given[name] = replaced[name]
 
 
 def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False):
