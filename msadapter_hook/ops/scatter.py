@@ -129,6 +129,9 @@ def index_select(self, dim, index):
     if index.size and not n:
         raise RuntimeError("index_select(): self indexing axis dim should be positive")
     if index.size and (index.numpy.min() < 0 or index.numpy.max() >= n):
+        if d == 1:  # PyTorch has a kernel of its own for the second dimension, with an error of its own
+            wrong = index.numpy[(index.numpy < 0) | (index.numpy >= n)].reshape(-1)[0]
+            raise RuntimeError(f"INDICES element is out of DATA bounds, id={wrong} axis_dim={n}")
         raise IndexError("index out of range in self")
     if self.ndim == 0:
         if index.size != 1:

@@ -89,3 +89,10 @@ def test_frozen_generator():
     with torch.testing._utils.freeze_rng_state():
         torch.rand(5)
     assert torch.equal(torch.rand(2), want)
+
+
+def test_index_select_out_of_range_by_dimension():
+    with pytest.raises(IndexError, match="index out of range in self"):
+        torch.ones(2, 3).index_select(0, torch.tensor([0, 5]))
+    with pytest.raises(RuntimeError, match="INDICES element is out of DATA bounds, id=5 axis_dim=3"):
+        torch.ones(2, 3).index_select(1, torch.tensor([0, 5]))
