@@ -3,7 +3,7 @@
 import math as _math
 
 from msadapter_hook import ops as _operators
-from msadapter_hook.autograd import (  # noqa: F401
+from msadapter_hook.autograd import (
     enable_grad,
     inference_mode,
     is_grad_enabled,
@@ -11,13 +11,13 @@ from msadapter_hook.autograd import (  # noqa: F401
     no_grad,
     set_grad_enabled,
 )
-from msadapter_hook.foreign import cast_to_adapter_tensor  # noqa: F401
-from msadapter_hook.ops.creation import as_tensor, asarray, from_numpy, tensor  # noqa: F401
-from msadapter_hook.tensor import Size, Tensor, UntypedStorage, device  # noqa: F401
+from msadapter_hook.foreign import cast_to_adapter_tensor
+from msadapter_hook.ops.creation import as_tensor, asarray, from_numpy, tensor
+from msadapter_hook.tensor import Size, Tensor, UntypedStorage, device
 from msadapter_hook.tensor import dtypes as _dtypes
-from msadapter_hook.tensor.device import current_device as get_default_device  # noqa: F401
-from msadapter_hook.tensor.device import set_default_device  # noqa: F401
-from msadapter_hook.tensor.dtype import (  # noqa: F401
+from msadapter_hook.tensor.device import current_device as get_default_device
+from msadapter_hook.tensor.device import set_default_device
+from msadapter_hook.tensor.dtype import (
     can_cast,
     dtype,
     finfo,
@@ -28,8 +28,8 @@ from msadapter_hook.tensor.dtype import (  # noqa: F401
     promote_types,
     set_default_dtype,
 )
-from msadapter_hook.tensor.generator import Generator, default_generator  # noqa: F401
-from msadapter_hook.version import TORCH_VERSION as __version__  # noqa: F401
+from msadapter_hook.tensor.generator import Generator, default_generator
+from msadapter_hook.version import TORCH_VERSION as __version__
 
 # ------------------------------------------------------------------------------------------------ constants and operators
 pi, e, inf, nan, newaxis = _math.pi, _math.e, _math.inf, _math.nan, None
@@ -43,15 +43,15 @@ globals().update(_operators.functions())
 # ------------------------------------------------------------------------------------------------ modules
 # The order matters (a module finds here what came before it), so it is not the linter's to change.
 # isort: off
-from . import return_types  # noqa: E402,F401
-from ._tensor_str import set_printoptions  # noqa: E402,F401
-from . import functional, version  # noqa: E402,F401
-from ._settings import *  # noqa: E402,F403
-from .functional import *  # noqa: E402,F403
-from .functional import _assert, _assert_tensor_metadata, _check, _check_index, _check_type, _check_value, _shape_as_tensor  # noqa: E402,F401
-from .random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402,F401
-from . import sparse  # noqa: E402,F401
-from .sparse import (  # noqa: E402,F401
+from . import return_types
+from ._tensor_str import set_printoptions
+from . import functional, version
+from ._settings import *
+from .functional import *
+from .functional import _assert, _assert_tensor_metadata, _check, _check_index, _check_type, _check_value, _shape_as_tensor
+from .random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from . import sparse
+from .sparse import (
     sparse_bsc_tensor,
     sparse_bsr_tensor,
     sparse_compressed_tensor,
@@ -59,10 +59,10 @@ from .sparse import (  # noqa: E402,F401
     sparse_csc_tensor,
     sparse_csr_tensor,
 )
-from . import autograd  # noqa: E402,F401
-from . import amp  # noqa: E402,F401
-from .amp import autocast  # noqa: E402,F401
-from .amp.autocast_mode import (  # noqa: E402,F401
+from . import autograd
+from . import amp
+from .amp import autocast
+from .amp.autocast_mode import (
     clear_autocast_cache,
     get_autocast_cpu_dtype,
     get_autocast_dtype,
@@ -74,25 +74,25 @@ from .amp.autocast_mode import (  # noqa: E402,F401
     set_autocast_dtype,
     set_autocast_enabled,
 )
-from . import backends, cuda, linalg, fft, signal, special  # noqa: E402,F401
-from . import nn  # noqa: E402,F401
-from . import masked  # noqa: E402,F401
-from . import optim, utils  # noqa: E402,F401
-from . import distributions  # noqa: E402,F401
-from . import storage  # noqa: E402,F401
-from .serialization import load, save  # noqa: E402,F401
-from .storage import *  # noqa: E402,F403
-from . import accelerator, compiler, hub, jit, mps, multiprocessing, random, testing, types, xpu  # noqa: E402,F401
-from ._compile import compile  # noqa: E402,F401
+from . import backends, cuda, linalg, fft, signal, special
+from . import nn
+from . import masked
+from . import optim, utils
+from . import distributions
+from . import storage
+from .serialization import load, save
+from .storage import *
+from . import accelerator, compiler, hub, jit, mps, multiprocessing, random, testing, types, xpu
+from ._compile import compile
 
-from msadapter_hook.autograd.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled  # noqa: E402,F401
-from . import func  # noqa: E402,F401
-from .func import vmap  # noqa: E402,F401
+from msadapter_hook.autograd.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled
+from . import func
+from .func import vmap
 
 
 def is_inference(input):
     """Whether a tensor was made in inference mode. Source: PyTorch, torch.is_inference."""
     return input.is_inference()
 
-from . import __config__, _dynamo, ao, cpu, export, fx, library, onnx, overrides, profiler, quantization  # noqa: E402
-from ._ops import classes, ops  # noqa: E402,F401
+from . import __config__, _dynamo, ao, cpu, export, fx, library, onnx, overrides, profiler, quantization
+from ._ops import classes, ops

@@ -216,7 +216,8 @@ def explore(torch, seed, programs, runs, show=5, stream=sys.stdout, seconds=None
             print(f"#### program {number}\n{script(small, what or 'only in the longer program')}\n", file=stream, flush=True)
         elif len(failures) <= 200:
             print(f"#### program {number}: {(what or '?')[:200]}", file=stream, flush=True)
-    print(f"{done} programs in {time.time() - start:.0f} s, {runs} runs each: {len(failures)} failed; runs: {dict(runner.outcomes)}", file=stream)
+    print(f"{done} programs in {time.time() - start:.0f} s, {runs} runs each: {len(failures)} failed; "
+          f"runs: {dict(runner.outcomes)}", file=stream)
     return done, failures
 
 

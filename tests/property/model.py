@@ -272,7 +272,7 @@ class Model:
                 t.store.used = True
                 for u in inputs:
                     u.store.used = True
-        for probe, (row, kind, of) in list(self.probes.items()):
+        for probe, (_, kind, of) in list(self.probes.items()):
             if kind in ("watch", "retain") and self.vars[of].store is t.store:
                 del self.probes[probe]
 

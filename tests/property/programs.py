@@ -200,7 +200,8 @@ WRITE = {
     "set_mask": ("{0}[torch.tensor({a[0]})] = {a[1]}", lambda x, m, c: _put(x, np.array(m), c), "mask factor"),
     "masked_fill_": ("{0}.masked_fill_(torch.tensor({a[0]}), {a[1]})", lambda x, m, c: _put(x, np.array(m), c), "mask factor"),
     "index_add_": ("{0}.index_add_({a[0]}, torch.tensor({a[1]}), {1})", lambda x, u, d, i: _add_at(x, d, i, u), "dim fitting"),
-    "index_fill_": ("{0}.index_fill_({a[0]}, torch.tensor({a[1]}), 0.5)", lambda x, d, i: np.moveaxis(_put(np.moveaxis(x, d, 0), list(i), 0.5), 0, d), "dim positions"),
+    "index_fill_": ("{0}.index_fill_({a[0]}, torch.tensor({a[1]}), 0.5)",
+                    lambda x, d, i: np.moveaxis(_put(np.moveaxis(x, d, 0), list(i), 0.5), 0, d), "dim positions"),
     "scatter_": ("{0}.scatter_({a[0]}, torch.tensor({a[1]}), {1})", lambda x, u, d, i: _along(x, d, i, u), "dim once"),
 }
 
