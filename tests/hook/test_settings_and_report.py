@@ -115,6 +115,23 @@ def test_report_counts_by_name_and_path(counting):
         counting.count("torch.add", "magic", 0.0)
 
 
+def test_report_tells_the_path_by_what_ran(counting):
+    def work(native, host):
+        for _ in range(native):
+            counting.primitive(True)
+        for _ in range(host):
+            counting.primitive(False)
+        return native + host
+
+    assert counting.measure("torch.relu", work, 1, 0) == 1
+    counting.measure("torch.linear", work, 2, 1)
+    counting.measure("torch.sort", work, 0, host=1)
+    counting.note("programs compiled")
+    assert {key: calls for key, (calls, _) in counting.calls().items()} == {
+        ("torch.relu", "primitive"): 1, ("torch.linear", "composition"): 1, ("torch.sort", "host"): 1}
+    assert "programs compiled: 1" in counting.table()
+
+
 def test_report_is_empty_while_it_is_off(counting):
     counting.enable(False)
     counting.count("torch.add", "primitive", 0.5)
