@@ -24,6 +24,7 @@ ROOTS = (
         version=TORCH_VERSION,
         description=f"PyTorch {PYTORCH_VERSION} on MindSpore, served by msadapter_hook",
     ),
+    Root("functorch", PACKAGE / "torch" / "_functorch" / "root"),
 )
 
 _lock = threading.RLock()  # guards _active and _parked
