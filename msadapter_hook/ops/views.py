@@ -255,7 +255,7 @@ def as_strided(self, size, stride, storage_offset=None):
         return self._view(moves.AsStrided(size, stride, at, self._size, self._stride), size, stride, offset)
     history = self._history
     unrecorded = not state.enabled and history.value.requires_grad
-    ends = isinstance(self._leaf, UnkeptLeaf)  # a view made while nothing was recorded: gradients end in it
+    ends = isinstance(history.value.leaf, UnkeptLeaf)  # a view made while nothing was recorded: gradients end in it
     steps, start, total = flat_moves(history, self._dtype)
     outside = 0 not in size and (offset < start or last >= start + total)
     if (steps is None or outside) and history.parent is not None:  # there may be room in the whole storage

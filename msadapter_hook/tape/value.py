@@ -16,6 +16,8 @@ SECOND_TIME = (
     "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if "
     "you need to backward through the graph a second time or if you need to access saved tensors after calling backward.")
 
+INDEXED_VIEWS = ("UnfoldBackward0",)  # views that are made by a gather at constant positions
+
 
 class Value:
     """An immutable array: `shape`, `dtype` (NumPy's), the array itself as NumPy and as MindSpore tensor over the same
@@ -146,8 +148,15 @@ class Node:
             value = ref()
             if value is not None and value.pending:
                 return
-        self.inputs = tuple([Value(v.shape, v.dtype, None, None, v.node, v.index, v.requires_grad, v.leaf)
-                             for v in self.inputs])
+        kept = "i" if self.operator in INDEXED_VIEWS else ""  # a view passes gradients on ever after, its positions stay
+        self.inputs = tuple(
+            [
+                v
+                if v.dtype.kind in kept and not v.requires_grad and v.node is None
+                else Value(v.shape, v.dtype, None, None, v.node, v.index, v.requires_grad, v.leaf)
+                for v in self.inputs
+            ]
+        )
 
     def output(self, index: int) -> Value:
         """Output `index` as a Value of this node; computed again if nothing holds it any more."""

@@ -83,3 +83,18 @@ def test_as_strided_of_a_permuted_view_writes_in_the_order_of_memory():
     base = torch.arange(6.0)
     base.view(2, 3).t().as_strided((2,), (4,), 1).fill_(9)
     assert base.tolist() == [0, 9, 2, 3, 4, 9]
+
+
+def test_view_whose_graph_was_freed_passes_gradients_on_where_nothing_was_kept():
+    leaf = torch.arange(4.0).requires_grad_()
+    windows = leaf.unfold(0, 2, 2)
+    (windows * 0.5).sum().backward()
+    windows.flip(0).sum().backward()
+    assert leaf.grad.tolist() == [1.5] * 4
+
+
+def test_as_strided_of_a_view_of_a_view_made_without_recording():
+    leaf = torch.arange(3.0).reshape(1, 3).clone().requires_grad_()
+    with torch.no_grad():
+        part = leaf.unbind(1)[1]
+    assert part.squeeze().as_strided((2,), (1,), 0).tolist() == [0, 1]
