@@ -13,6 +13,9 @@ from msadapter_hook.tape import Value, late
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tape.value import SECOND_TIME
 from msadapter_hook.tensor import Tensor
+from msadapter_hook.tensor.storage import Version
+
+_UNCHANGED = Version()  # the counter of what a hook keeps
 
 PACK_WROTE = (
     "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be modified by "
@@ -154,7 +157,8 @@ def run(overload, bound):
     if not results:
         return result
     for node in _made_since(first, [r.value for r in results]):
-        node.saved = None  # hooks keep what they keep: later writes do not matter
+        # hooks keep what they keep: later writes do not matter, a second backward does
+        node.saved = tuple([(_UNCHANGED, 0, size, dtype) for _, _, size, dtype in node.saved or ()])
         if node.hooks is None:
             node.hooks = OrderedDict()  # observed: the node is no part of a replayed program
     for stand_in, tensor in stand_ins:
