@@ -103,6 +103,8 @@ def environment(side, kernels):
     clean["PYTHONPATH"] = str(HERE.parent)
     if side == "hook" and kernels:
         clean["MSADAPTER_KERNELS"] = kernels
+    if side == "hook" and "MSADAPTER_JIT" in os.environ:  # compiled replay is compared by running twice
+        clean["MSADAPTER_JIT"] = os.environ["MSADAPTER_JIT"]
     if side == "mindspore_default":
         clean.setdefault("GLOG_v", "3")
     return clean
