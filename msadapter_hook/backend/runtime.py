@@ -1,6 +1,5 @@
 """Loads mindspore with the settings that make PyNative fast on CPU; nothing else imports it."""
 
-import logging
 import threading
 
 from msadapter_hook import settings
@@ -13,8 +12,6 @@ __all__ = ["lock", "mindspore", "prepare"]
 
 # MindSpore's executor is one for the process: a gradient under way would record the calls of another thread.
 lock = threading.RLock()
-
-_log = logging.getLogger("msadapter_hook")
 
 
 def prepare() -> None:
