@@ -343,14 +343,5 @@ def _fit(value, size):
         value = prims.reshape(value, shape=value.shape[lead:])
     if value.shape == tuple(size):
         return value
-    if value.ndim > len(size):
-        kind = dtypes.from_numpy_dtype(value.dtype).scalar_name
-        raise RuntimeError(f"expand(torch.{kind}Tensor{{{list(value.shape)}}}, size={list(size)}): the number of sizes "
-                           f"provided ({len(size)}) must be greater or equal to the number of dimensions in the "
-                           f"tensor ({value.ndim})")
-    for d in range(-1, -value.ndim - 1, -1):
-        if value.shape[d] != size[d] and value.shape[d] != 1:
-            raise RuntimeError(f"The expanded size of the tensor ({size[d]}) must match the existing size "
-                               f"({value.shape[d]}) at non-singleton dimension {len(size) + d}.  Target sizes: "
-                               f"{list(size)}.  Tensor sizes: {list(value.shape)}")
+    geometry.expanded(value.shape, (0,) * value.ndim, size, dtypes.from_numpy_dtype(value.dtype).scalar_name)
     return prims.broadcast_to(value, shape=tuple(size))

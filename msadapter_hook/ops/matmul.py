@@ -7,6 +7,7 @@ import numpy as np
 
 from msadapter_hook import prims
 from msadapter_hook.tape import Value
+from msadapter_hook.tensor import geometry
 from msadapter_hook.tensor.geometry import wrap_dim
 
 from ._contract import contract, expanded, permuted, product, shaped
@@ -91,19 +92,7 @@ def _check_1d(name, **vectors):
 
 def _expand_to(v, shape):
     """`v` broadcast to the shape of a product, with PyTorch's error where it does not fit."""
-    if v.ndim > len(shape):
-        kind = {"float32": "Float", "float64": "Double", "int64": "Long", "int32": "Int"}.get(v.dtype.name, "")
-        raise RuntimeError(f"expand(torch.{kind}Tensor{{{list(v.shape)}}}, size={list(shape)}): the number of sizes "
-                           "provided "
-                           f"({len(shape)}) must be greater or equal to the number of dimensions in the tensor "
-                           f"({v.ndim})")
-    lead = len(shape) - v.ndim
-    for i in range(v.ndim - 1, -1, -1):
-        if v.shape[i] not in (1, shape[lead + i]):
-            raise RuntimeError(f"The expanded size of the tensor ({shape[lead + i]}) must match the existing size "
-                               f"({v.shape[i]}) "
-                               f"at non-singleton dimension {lead + i}.  Target sizes: {list(shape)}.  Tensor sizes: "
-                               f"{list(v.shape)}")
+    geometry.expanded(v.shape, (0,) * v.ndim, shape, dtype_of(v).scalar_name)
     return v
 
 

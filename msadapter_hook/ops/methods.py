@@ -9,7 +9,7 @@ from msadapter_hook.tensor import view as moves
 from msadapter_hook.tensor.device import device as Device
 
 from . import arguments
-from .creation import from_data, like_geometry
+from .creation import from_data, from_numpy, like_geometry
 from .indexing import getitem, setitem
 from .registry import METHODS, OPERATORS, check_inplace, composite, plain, refuse_overlap
 from .views import flat_moves, whole_history
@@ -57,6 +57,12 @@ def asnumpy(self):
 def __array__(self, dtype=None, copy=None):
     array = self.numpy()
     return array if dtype is None else array.astype(dtype, copy=False)
+
+
+def __array_wrap__(self, array, context=None, return_scalar=False):
+    """What a NumPy function makes of a tensor is a tensor over the same memory, truth values as uint8. Source: PyTorch, Tensor."""
+    array = np.asarray(array)
+    return from_numpy(array.astype(np.uint8) if array.dtype == bool else array)
 
 
 def __bool__(self):
@@ -396,7 +402,7 @@ def install_operators():
     if "bitwise_not" in OPERATORS:
         Tensor.__invert__ = _invert
     Tensor.__getitem__, Tensor.__setitem__ = getitem, setitem
-    for method in (item, tolist, numpy, asnumpy, __array__, __bool__, __len__, __iter__, __reversed__,
+    for method in (item, tolist, numpy, asnumpy, __array__, __array_wrap__, __bool__, __len__, __iter__, __reversed__,
                    __contains__, __index__, __format__, __float__,
                    __int__, __complex__, apply_, map_, map2_, to, cpu, copy_, fill_, zero_, resize_):
         setattr(Tensor, method.__name__, method)

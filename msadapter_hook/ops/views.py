@@ -175,45 +175,8 @@ def narrow(self, dim, start, length):
 @view("expand(Tensor self, int[] size, *, bool implicit=False) -> Tensor", forms=METHOD)
 def expand(self, size, implicit=False):
     """Dimensions of length 1 repeated without copying. Source: PyTorch, Tensor.expand."""
-    lead = len(size) - self.ndim
-    if lead < 0:
-        raise RuntimeError(f"expand({_type_text(self)}{{{list(self._size)}}}, size={list(size)}): the number of sizes "
-                           f"provided ({len(size)}) must be greater or equal to the number of dimensions in the "
-                           f"tensor ({self.ndim})")
-    out, stride = [], []
-    for d, n in enumerate(size):
-        have = self._size[d - lead] if d >= lead else 1
-        step = self._stride[d - lead] if d >= lead else None
-        if n == -1:
-            if d < lead:
-                raise RuntimeError(f"expand({_type_text(self)}{{{list(self._size)}}}, size={list(size)}): the expanded "
-                                   f"size of the tensor (-1) isn't allowed in a leading, non-existing dimension {d}")
-            n = have
-        if n < 0:
-            raise RuntimeError(f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing "
-                               f"dimension {d}")
-        if have != n and have != 1:
-            raise RuntimeError(f"The expanded size of the tensor ({n}) must match the existing size ({have}) at "
-                               f"non-singleton dimension {d}.  Target sizes: {list(size)}.  Tensor sizes: "
-                               f"{list(self._size)}")
-        out.append(n)
-        if step is None:
-            step = 0 if n != 1 or d < lead else 1
-            if n == 1:
-                step = (out[-1], 0)[0] and 0
-        elif have != n:
-            step = 0
-        stride.append(step)
-    # a new leading dimension of length 1 counts like a contiguous one
-    for d in range(lead - 1, -1, -1):
-        if out[d] == 1:
-            after = d + 1
-            stride[d] = stride[after] * out[after] if after < len(out) else 1
+    out, stride = geometry.expanded(self._size, self._stride, size, self._dtype.scalar_name)
     return self._view(moves.Expand(out), out, stride)
-
-
-def _type_text(t):
-    return f"torch.{t._dtype.scalar_name}Tensor"
 
 
 @view("unsqueeze(Tensor self, int dim) -> Tensor", forms="function method")

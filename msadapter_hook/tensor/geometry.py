@@ -290,6 +290,33 @@ def _broadcast(a, b):
     return tuple(out)
 
 
+def expanded(old_size, old_stride, size, kind) -> tuple:
+    """Size and stride of `old_size` repeated to `size` (-1: as it is); RuntimeError where it does not fit. `kind` names the scalar type."""
+    lead = len(size) - len(old_size)
+    call = f"expand(torch.{kind}Tensor{{{list(old_size)}}}, size={list(size)})"
+    if lead < 0:
+        raise RuntimeError(f"{call}: the number of sizes provided ({len(size)}) must be greater or equal to the number of dimensions in "
+                           f"the tensor ({len(old_size)})")
+    out, stride = list(size), [0] * len(size)
+    for d in reversed(range(len(size))):
+        n = out[d]
+        if d >= lead:
+            have, step = old_size[d - lead], old_stride[d - lead]
+        else:  # a new dimension of length 1 goes on as a contiguous one would
+            have, step = 1, stride[d + 1] * out[d + 1] if d + 1 < len(out) else 1
+        if n == -1:
+            if d < lead:
+                raise RuntimeError(f"{call}: the expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {d}")
+            n = out[d] = have
+        if n < 0:
+            raise RuntimeError(f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing dimension {d}")
+        if have != n and have != 1:
+            raise RuntimeError(f"The expanded size of the tensor ({n}) must match the existing size ({have}) at non-singleton dimension "
+                               f"{d}.  Target sizes: {list(size)}.  Tensor sizes: {list(old_size)}")
+        stride[d] = step if have == n else 0
+    return out, stride
+
+
 def wrap_dim(dim, ndim, scalar=True) -> int:
     """A dimension counted from the front. IndexError in PyTorch's words; a zero-dim tensor takes -1 and 0."""
     n = ndim if ndim > 0 or not scalar else 1
