@@ -23,6 +23,7 @@ _lock = threading.Lock()
 _calls = {}  # (name, path) -> [calls, seconds]
 _missing = {}  # name -> times asked for
 _events = {}  # text -> times
+_backward = [0, 0, 0]  # backward passes, segments replayed in them, the most in one
 
 
 def enable(on=True):
@@ -52,6 +53,7 @@ def clear():
         _calls.clear()
         _missing.clear()
         _events.clear()
+        _backward[:] = 0, 0, 0
 
 
 def count(name, path, seconds):
@@ -108,6 +110,20 @@ def events():
         return dict(_events)
 
 
+def backward(segments):
+    """A backward pass is over that replayed so many segments through MindSpore's gradient."""
+    if not _counting:
+        return
+    with _lock:
+        _backward[:] = _backward[0] + 1, _backward[1] + segments, max(_backward[2], segments)
+
+
+def backward_passes():
+    """(backward passes, segments replayed in all of them, the most in one)."""
+    with _lock:
+        return tuple(_backward)
+
+
 def missing(name):
     """A name was asked for that the adapter lacks."""
     if not _counting:
@@ -144,6 +160,9 @@ def table():
                 lines.append(f"  {path} ({meaning}): {len(chosen)} names, {number} calls, {seconds * 1e3:.2f} ms")
     else:
         lines.append("  no operator was called")
+    passes, segments, most = backward_passes()
+    if passes:
+        lines.append(f"  backward passes: {passes}, with {segments} segments replayed through mindspore.grad (at most {most} in one)")
     for event, times in sorted(events().items()):
         lines.append(f"  {event}: {times}")
     if lacking:

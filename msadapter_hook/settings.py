@@ -226,8 +226,9 @@ def prepare_process():
     flags = _processor_flags()
     chosen = {
         "GLOG_v": _LOG_LEVELS[current().log],
-        # Beyond AVX2 the primitive Conv2D falls to oneDNN's reference code, 30 to 100 times slower.
-        "ONEDNN_MAX_CPU_ISA": "AVX2" if "avx512f" in flags else None,
+        # Beyond AVX2 the primitive Conv2D falls to oneDNN's reference code, 30 to 100 times slower. Host kernels ask oneDNN for
+        # layouts that it has code for.
+        "ONEDNN_MAX_CPU_ISA": "AVX2" if "avx512f" in flags and current().kernels != "host" else None,
         # The OpenBLAS of NumPy 1.26 does not know newer processors and takes SSE3 kernels for them.
         "OPENBLAS_CORETYPE": "SkylakeX" if "avx512bw" in flags else "Haswell" if "avx2" in flags else None,
     }

@@ -15,6 +15,7 @@ class _Region:
     """The primitive of a checkpoint: its gradient runs the function again and differentiates that."""
 
     name = "checkpoint"
+    kernel = None
     outputs = None
     number = 0
 

@@ -8,7 +8,9 @@ made) passes cotangents on by its own vjp.
 import threading
 from collections import defaultdict
 
-from msadapter_hook import prims
+import numpy as np
+
+from msadapter_hook import prims, report
 from msadapter_hook.tape import Program, Value, enable_grad, late
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tape.value import SECOND_TIME
@@ -67,6 +69,8 @@ class Backward:
         self.retain_graph = retain_graph
         self.create_graph = create_graph
         self.cotangents = {}
+        self.owned = set()  # keys of cotangents whose memory nobody else holds: more is added to them in place
+        self.segments = 0
         self.result = {}
         self.roots = roots
         self.ones = implicit
@@ -199,13 +203,26 @@ class Backward:
                 self._deliver(leaf)
         for leaf in ready.pop(-1, ()):
             self._deliver(leaf)
+        if report.enabled:
+            report.backward(self.segments)
 
     def _add(self, value, cotangent):
         if cotangent is None:
             return
         key = key_of(value)
         have = self.cotangents.get(key)
-        self.cotangents[key] = cotangent if have is None else prims.add(have, cotangent)
+        if have is None:
+            self.cotangents[key] = cotangent
+        elif key in self.owned:
+            np.add(have.numpy, cotangent.numpy, out=have.numpy)
+        else:
+            self.cotangents[key] = prims.add(have, cotangent)
+            if self._plain() and have.dtype.kind == "f":
+                self.owned.add(key)
+
+    def _plain(self):
+        """Whether nothing follows how gradients are computed: neither a graph of them nor tangents."""
+        return not (self.create_graph or state.levels or state.anomaly)
 
     def _take(self, node, index):
         """The summed cotangent of an output, after its hooks; None where no gradient reached it."""
@@ -249,6 +266,7 @@ class Backward:
                     cotangents.append(g)
         if not wanted:
             return
+        self.segments += 1
         nodes = self._reaching(nodes, wanted)
         for node in reversed(nodes):
             self._check(node)
@@ -293,7 +311,11 @@ class Backward:
         self._check(node)
         if node.prehooks:
             grads = run_node_hooks(node.prehooks, grads, None)
-        if state.anomaly:
+        kernel = node.primitive.kernel
+        if kernel is not None and kernel.into is not None and needs[0] and self._plain() and not node.hooks:
+            self._add_into(kernel, node, grads[0])
+            results = ()
+        elif state.anomaly:
             results = self._watched(node, grads, needs)
         else:
             results = node.primitive.cotangents(node, grads, needs)
@@ -304,6 +326,17 @@ class Backward:
                 self._add(v, g)
         if not self.retain_graph:
             node.release()
+
+    def _add_into(self, kernel, node, grad):
+        """The gradient of the first input by a kernel that adds it to what has been summed so far."""
+        value, *rest = node.inputs
+        key = key_of(value)
+        have = self.cotangents.get(key)
+        total = have.numpy if key in self.owned else None
+        made = kernel.into(total, grad.numpy, value.shape, value.dtype, *[v.numpy for v in rest], **node.attributes)
+        if total is None:
+            self._add(value, Value(made.shape, made.dtype, made))
+            self.owned.add(key)  # what was made, or the sum with it, is new
 
     def _watched(self, node, grads, needs):
         """The vjp in anomaly mode: a failure or NaN tells where the operation was recorded."""

@@ -74,7 +74,7 @@ class Level:
 class _Call:
     """What a vjp needs to know of a call, without its being recorded."""
 
-    operator = None
+    operator = kept = None
 
     def __init__(self, inputs, attributes, outputs):
         self.inputs, self.attributes, self.outputs = inputs, attributes, outputs

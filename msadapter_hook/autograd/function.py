@@ -167,6 +167,7 @@ class _FunctionPrimitive:
     """The primitive of one call: its gradient is the user's backward."""
 
     name = "function"
+    kernel = None
     outputs = None
 
     def __init__(self, ctx, positions, results):

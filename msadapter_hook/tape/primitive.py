@@ -7,6 +7,7 @@ import numpy as np
 
 from msadapter_hook import backend, report, settings
 
+from .kernel import quiet
 from .recording import state
 from .value import Node, Value
 
@@ -44,6 +45,7 @@ class Primitive:
         self.differentiable = differentiable and (vjp is not None or joint_vjp is not None)
         self.static = static
         self.merged = None  # of a slice: the split that several of them are together
+        self.kernel = None  # a Kernel: where host kernels are preferred, and this primitive has one
         self.mindspore = mindspore
         if mindspore is not None:
             self.bound = lru_cache(maxsize=2048)(mindspore)
@@ -81,11 +83,16 @@ class Primitive:
                 specs = self._infer(inputs, attributes, key)
             if specs is not None:
                 return self._note(inputs, attributes, on_mindspore, requires, specs)
-        results = self.compute(inputs, attributes, on_mindspore)
+        kept = None
+        if on_mindspore:
+            results = self.compute(inputs, attributes, True)
+        else:
+            results, kept = self._on_host(inputs, attributes, requires and state.saving is None)
         if not requires:
             values = [_from_array(r) if on_mindspore else Value(r.shape, r.dtype, r) for r in results]
         else:
             node = Node(self, attributes, inputs, on_mindspore)
+            node.kept = kept
             values = []
             for i, r in enumerate(results):
                 v = _from_array(r) if on_mindspore else Value(r.shape, r.dtype, r)
@@ -106,7 +113,7 @@ class Primitive:
             return None
         zeros = [np.broadcast_to(np.zeros((), v.dtype), v.shape) for v in inputs]
         try:
-            with np.errstate(all="ignore"):
+            with quiet():
                 results = self.host(*zeros, **attributes)
         except Exception:  # a kernel that cannot take zeros is run on the real values
             return None
@@ -133,18 +140,34 @@ class Primitive:
             with backend.lock:
                 result = self.bound(**attributes)(*arrays)
             return result if type(result) is tuple else (result,)
-        if self.host is None:
-            raise NotImplementedError(
-                f"{self.name}: no kernel for {', '.join(str(v.dtype) for v in inputs)} on this device; "
-                "convert to float32 first")
-        with np.errstate(all="ignore"):
-            result = self.host(*[v.numpy for v in inputs], **attributes)
+        return self._on_host(inputs, attributes, False)[0]
+
+    def _on_host(self, inputs, attributes, keep):
+        """The result arrays, and what the kernel keeps for its own gradient (None: nothing, or there is no such kernel)."""
+        arrays = [v.numpy for v in inputs]
+        kernel = self.kernel
+        with quiet():
+            if kernel is not None and kernel.forward is not None and arrays[0].dtype in kernel.dtypes:
+                found = kernel.forward(keep, *arrays, **attributes)
+                if found is not None:
+                    result, kept = found
+                    return (result if type(result) is tuple else (result,)), kept if keep else None
+            if self.host is None:
+                raise NotImplementedError(
+                    f"{self.name}: no kernel for {', '.join(str(v.dtype) for v in inputs)} on this device; "
+                    "convert to float32 first")
+            result = self.host(*arrays, **attributes)
         if self.outputs == 1:
-            return (result if type(result) is np.ndarray else np.asarray(result),)
-        return [r if type(r) is np.ndarray else np.asarray(r) for r in result]
+            return (result if type(result) is np.ndarray else np.asarray(result),), None
+        return [r if type(r) is np.ndarray else np.asarray(r) for r in result], None
 
     def cotangents(self, node, grads, needs):
         """Cotangents of the inputs of `node` (None where not needed or zero) from those of its outputs."""
+        if node.kept is not None and not state.enabled and not state.levels:
+            arrays = [None if g is None else g.numpy for g in grads]
+            with quiet():
+                found = self.kernel.backward(node.kept, arrays, needs, *[v.numpy for v in node.inputs], **node.attributes)
+            return [None if a is None else Value(a.shape, a.dtype, a) for a in found]
         if self.joint_vjp is not None:
             outs = [node.output(i) for i in range(len(node.outputs))] if self.uses_output else None
             return self.joint_vjp(grads, outs, needs, *node.inputs, **node.attributes)

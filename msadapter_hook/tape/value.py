@@ -115,7 +115,7 @@ class Node:
     """
 
     __slots__ = ("primitive", "attributes", "inputs", "outputs", "replayable", "sequence", "operator", "saved",
-                 "taps", "hooks", "prehooks", "metadata", "specs", "freed", "where", "prefetched", "__weakref__")
+                 "taps", "hooks", "prehooks", "metadata", "specs", "freed", "where", "prefetched", "kept", "__weakref__")
 
     def __init__(self, primitive, attributes, inputs, replayable):
         self.primitive = primitive
@@ -132,6 +132,7 @@ class Node:
         self.metadata = {"traceback_": user_stack()} if state.anomaly else None
         self.where = None  # (file, line) of the user's program, of a node that is computed late
         self.prefetched = None  # gradients that came with an early read of a loss
+        self.kept = None  # what a host kernel keeps for its own gradient
         self.specs = ()
         self.freed = False
 
@@ -143,7 +144,7 @@ class Node:
     def release(self):
         """Let go of the data that the gradient needed; the shape of the graph stays. What is still pending keeps its inputs."""
         self.freed = True
-        self.prefetched = None
+        self.prefetched = self.kept = None
         for ref in self.outputs:
             value = ref()
             if value is not None and value.pending:

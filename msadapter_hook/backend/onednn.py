@@ -1,0 +1,286 @@
+"""oneDNN, the library of CPU kernels that MindSpore brings along, called through its C interface on NumPy memory.
+
+The names and numbers are those of oneDNN 3 (dnnl_types.h). A stream without a thread pool computes in the calling thread, and
+ctypes lets other Python threads run meanwhile: `side_by_side` uses a second processor.
+"""
+
+import ctypes
+import glob
+import importlib.util
+import os
+import threading
+from ctypes import byref, c_float, c_int, c_int64, c_size_t, c_void_p
+
+import numpy as np
+
+# ------------------------------------------------------------------------------------------------ numbers of dnnl_types.h
+TRAINING, INFERENCE, BACKWARD, BACKWARD_DATA = 64, 96, 128, 160
+DIRECT_CONVOLUTION, MAX_POOLING, SOFTMAX, LEFT_TO_RIGHT = 1, 0x1FF, 0x30000, 1
+MEAN_POOLING, MEAN_POOLING_OF_ALL = 0x3FF, 0x2FF
+GELU_ERF, GELU_TANH, RELU_OF_OUTPUT = 0x31, 0x11, 0x100
+USE_SCALE, USE_SHIFT = 2, 4
+
+SOURCE, SOURCE_STATE, SOURCE_CELL, TARGET, TARGET_STATE, TARGET_CELL = 1, 2, 3, 17, 18, 19
+WEIGHTS, WEIGHTS_STATE, BIAS, MEAN, VARIANCE, SCALE, SHIFT, WORKSPACE, SCRATCH = 33, 34, 41, 49, 50, 51, 52, 64, 80
+_DIFF = 128  # dnnl_arg_diff: the gradient of an argument has its number plus this (scale and shift: plus 204)
+
+
+def gradient(role):
+    """The role of the gradient of what has `role`."""
+    return role + (204 if role in (SCALE, SHIFT) else _DIFF)
+
+
+_QUERY = {"weights": 131, "weights_gradient": 132, "workspace": 135, "scratch": 136}
+_FLOAT, _CPU, _ANY_ORDER, _SCRATCH_BY_USER = 3, 1, 1, 1
+
+
+class Unavailable(RuntimeError):
+    """The library is missing, of another generation, or refuses a primitive."""
+
+
+class _Argument(ctypes.Structure):
+    _fields_ = [("role", c_int), ("memory", c_void_p)]
+
+
+class _Version(ctypes.Structure):
+    _fields_ = [("major", c_int), ("minor", c_int), ("patch", c_int)]
+
+
+# ------------------------------------------------------------------------------------------------ the library
+class _Library:
+    """The loaded library with an engine; made at first use, once."""
+
+    def __init__(self):
+        home = importlib.util.find_spec("mindspore").submodule_search_locations[0]
+        found = sorted(glob.glob(os.path.join(home, "lib", "libdnnl.so*")))
+        if not found:
+            raise Unavailable("MindSpore's libdnnl was not found")
+        try:
+            self.calls = calls = ctypes.CDLL(found[0])
+            calls.dnnl_version.restype = ctypes.POINTER(_Version)
+            version = calls.dnnl_version().contents
+        except (OSError, AttributeError) as error:
+            raise Unavailable(f"{found[0]} cannot be used: {error}") from None
+        self.version = f"{version.major}.{version.minor}.{version.patch}"
+        if version.major != 3:
+            raise Unavailable(f"oneDNN {self.version}: version 3 is needed")
+        calls.dnnl_primitive_desc_query_md.restype = c_void_p
+        calls.dnnl_memory_desc_get_size.restype = c_size_t
+        calls.dnnl_primitive_execute.argtypes = [c_void_p, c_void_p, c_int, c_void_p]
+        calls.dnnl_memory_set_data_handle.argtypes = [c_void_p, c_void_p]
+        self.engine = c_void_p()
+        self.check(calls.dnnl_engine_create(byref(self.engine), _CPU, c_size_t(0)), "engine")
+        # scratch memory of our own: the library's belongs to a thread, and primitives run in several
+        self.attributes = c_void_p()
+        self.check(calls.dnnl_primitive_attr_create(byref(self.attributes)), "attributes")
+        self.check(calls.dnnl_primitive_attr_set_scratchpad_mode(self.attributes, _SCRATCH_BY_USER), "attributes")
+
+    @staticmethod
+    def check(status, what):
+        if status:
+            raise Unavailable(f"oneDNN refuses {what} (status {status})")
+
+
+_state = {"library": None, "error": None}
+
+
+def library():
+    """The library. Unavailable, with the reason, where it cannot be used."""
+    if _state["error"] is not None:
+        raise Unavailable(_state["error"])
+    if _state["library"] is None:
+        try:
+            _state["library"] = _Library()
+        except Unavailable as error:
+            _state["error"] = str(error)
+            raise
+    return _state["library"]
+
+
+class _Owned:
+    """A handle of the library that is destroyed with its last reference."""
+
+    __slots__ = ("_as_parameter_", "_destroy")
+
+    def __init__(self, handle, kind):
+        self._as_parameter_ = handle
+        self._destroy = getattr(library().calls, f"dnnl_{kind}_destroy")
+
+    def __del__(self):
+        self._destroy(self._as_parameter_)
+
+
+def numbers(*values):
+    """A list of dimensions as the library takes it."""
+    return (c_int64 * 12)(*values)
+
+
+def number(value):
+    """A float as the library takes it."""
+    return c_float(value)
+
+
+# ------------------------------------------------------------------------------------------------ memory
+def layout(shape, strides=None):
+    """How float32 numbers of this shape lie in memory: row by row, or with `strides` (in elements), or "any": as the
+    library likes it best."""
+    found, calls = c_void_p(), library().calls
+    if strides == "any":
+        status = calls.dnnl_memory_desc_create_with_tag(byref(found), len(shape), numbers(*shape), _FLOAT, _ANY_ORDER)
+    else:
+        if strides is None:
+            strides = [int(np.prod(shape[i + 1:])) for i in range(len(shape))]
+        status = calls.dnnl_memory_desc_create_with_strides(byref(found), len(shape), numbers(*shape), _FLOAT, numbers(*strides))
+    library().check(status, f"a layout of {shape}")
+    return _Owned(found, "memory_desc")
+
+
+def channels_last(shape):
+    """The layout of (N, C, …) with the channels innermost."""
+    inner, strides = shape[1], []
+    for n in shape[:1:-1]:
+        strides.append(inner)
+        inner *= n
+    return layout(shape, [inner, 1, *reversed(strides)])
+
+
+def room(size_of):
+    """A float32 array that has room for what has this layout."""
+    return np.empty(library().calls.dnnl_memory_desc_get_size(size_of) // 4 + 16, np.float32)
+
+
+def address(array):
+    """Where the first element of an array lies."""
+    return array.__array_interface__["data"][0]
+
+
+# ------------------------------------------------------------------------------------------------ operations
+class Description:
+    """What an operation does, of which shapes, by which kernel of the library."""
+
+    __slots__ = ("_as_parameter_", "_handle", "kind")
+
+    def __init__(self, kind, *arguments, engine_first=True):
+        self.kind, found, lib = kind, c_void_p(), library()
+        create = getattr(lib.calls, f"dnnl_{kind}_primitive_desc_create")
+        if engine_first:
+            arguments = (lib.engine, *arguments)
+        lib.check(create(byref(found), *arguments, lib.attributes), kind.replace("_", " "))
+        self._handle = _Owned(found, "primitive_desc")
+        self._as_parameter_ = found
+
+    def layout(self, what, index=0):
+        """The layout that the kernel wants for its weights, their gradient, workspace or scratch memory."""
+        return c_void_p(library().calls.dnnl_primitive_desc_query_md(self, _QUERY[what], index))
+
+
+class Operation:
+    """A primitive of the library with its stream, memory objects and scratch memory; called with arrays, in the order of
+    `roles`. One call at a time: whoever shares it between threads holds a lock."""
+
+    def __init__(self, description, roles):
+        """roles: (role, layout) pairs."""
+        lib, self._description = library(), description
+        primitive, stream = c_void_p(), c_void_p()
+        lib.check(lib.calls.dnnl_primitive_create(byref(primitive), description), description.kind)
+        lib.check(lib.calls.dnnl_stream_create(byref(stream), lib.engine, 1), "a stream")
+        self._owned = [_Owned(primitive, "primitive"), _Owned(stream, "stream")]
+        scratch = description.layout("scratch")
+        self._scratch = room(scratch)
+        roles = [*roles, (SCRATCH, scratch)]
+        self._arguments, memories = (_Argument * len(roles))(), []
+        for argument, (role, its_layout) in zip(self._arguments, roles):
+            memory = c_void_p()
+            lib.check(lib.calls.dnnl_memory_create(byref(memory), its_layout, lib.engine, None), "memory")
+            self._owned.append(_Owned(memory, "memory"))
+            argument.role, argument.memory = role, memory.value
+            memories.append(memory.value)
+        self._place, self._execute = lib.calls.dnnl_memory_set_data_handle, lib.calls.dnnl_primitive_execute
+        self._place(memories.pop(), address(self._scratch))
+        self._memories, self._count = memories, len(roles)
+        self._primitive, self._stream = primitive.value, stream.value
+
+    def __call__(self, *arrays):
+        place = self._place
+        for memory, array in zip(self._memories, arrays):
+            place(memory, array.__array_interface__["data"][0])
+        if self._execute(self._primitive, self._stream, self._count, self._arguments):
+            raise RuntimeError(f"oneDNN failed in {self._description.kind}")
+
+
+def reorder(source, target):
+    """The operation that copies from one layout to another."""
+    lib = library()
+    description = Description("reorder", source, lib.engine, target, lib.engine, engine_first=False)
+    return Operation(description, [(SOURCE, source), (TARGET, target)])
+
+
+# ------------------------------------------------------------------------------------------------ a second processor
+class _Helper:
+    """A thread that does one job at a time; handing one over costs some 10 µs."""
+
+    def __init__(self):
+        self._asked, self._done = threading.Lock(), threading.Lock()
+        self._asked.acquire()
+        self._done.acquire()
+        self._job = self._error = None
+        self.free = threading.Lock()
+        threading.Thread(target=self._work, name="msadapter_hook helper", daemon=True).start()
+
+    def _work(self):
+        while True:
+            self._asked.acquire()
+            try:
+                self._job()
+            except BaseException as error:  # told to who asked
+                self._error = error
+            self._job = None
+            self._done.release()
+
+    def start(self, job):
+        self._job, self._error = job, None
+        self._asked.release()
+
+    def join(self):
+        self._done.acquire()
+        if self._error is not None:
+            raise self._error
+
+
+_threads = {"helper": None, "number": os.cpu_count() or 1}
+
+
+def use_threads(number):
+    """How many processors kernels may use; they use two at most."""
+    _threads["number"] = number
+
+
+def two_processors():
+    """Whether work is worth splitting."""
+    return _threads["number"] > 1
+
+
+def _forget_helper():
+    _threads["helper"] = None  # threads do not survive a fork
+
+
+os.register_at_fork(after_in_child=_forget_helper)
+
+
+def side_by_side(first, second):
+    """Call both, the second in a helper thread where that is free."""
+    helper = _threads["helper"]
+    if helper is None:
+        helper = _threads["helper"] = _Helper()
+    if not two_processors() or not helper.free.acquire(blocking=False):
+        first()
+        second()
+        return
+    try:
+        helper.start(second)
+        try:
+            first()
+        finally:
+            helper.join()
+    finally:
+        helper.free.release()
