@@ -82,7 +82,7 @@ from . import distributions
 from . import storage
 from .serialization import load, save
 from .storage import *
-from . import accelerator, compiler, hub, jit, mps, multiprocessing, random, testing, types, xpu
+from . import accelerator, compiler, futures, hub, jit, mps, multiprocessing, random, testing, types, xpu
 from ._compile import compile
 
 from msadapter_hook.autograd.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled
