@@ -3,13 +3,16 @@
 import logging
 import statistics
 import time
+from collections import deque
 
 from msadapter_hook import backend, report, settings
 
 _log = logging.getLogger("msadapter_hook")
 
 _COMPILED_AT_MOST = 16
+_LONGEST = 1000  # lines; 800 take 13 s, thousands never end
 _SAMPLES = 7
+_SHARE = 25  # compiling may take one part in so many of the time a program has run
 
 
 class _Policy:
@@ -23,10 +26,11 @@ policy = _Policy()
 
 
 class Replay:
-    """`(inputs, cotangents) -> (outputs, gradients)` of a function, by the faster of two ways.
+    """`(inputs, cotangents) -> (outputs, gradients)` of a function of `length` lines, by the faster of two ways.
 
-    Compiling takes seconds. Under `auto` it is tried once the program has run for so long that compiling costs it no more than
-    a few percent, and kept only if it is measured faster; `on` compiles at the third run; `off` never.
+    Compiling takes up to seconds. Under `auto` it is tried once the program has run for so long that compiling costs it no more
+    than a few percent, and kept only if it is measured faster; `on` compiles at the third run; `off` never. Programs of more
+    than 1,000 lines are not compiled.
     """
 
     __slots__ = ("_function", "_positions", "_carried", "_plain", "_compiled", "_runs", "_spent", "_price", "_times", "_way")
@@ -39,9 +43,9 @@ class Replay:
         self._compiled = None
         self._runs = 0
         self._spent = 0.0
-        self._price = 1.0 + 0.05 * length  # seconds that compiling may take
-        self._times = {"plain": [], "compiled": []}
-        self._way = "plain"
+        self._price = 0.1 + 0.01 * length  # seconds that compiling takes, measured from 10 to 400 lines
+        self._times = {"plain": deque(maxlen=_SAMPLES), "compiled": []}
+        self._way = "plain" if length <= _LONGEST else "long"
 
     def __call__(self, inputs, cotangents):
         with backend.lock:  # MindSpore records what any thread runs meanwhile
@@ -54,6 +58,11 @@ class Replay:
             return self._compiled(inputs, cotangents)
         if way == "settled":
             return self._plain(inputs, cotangents)
+        if way == "long":
+            if self._asked() and self._runs > 2:
+                report.note("programs too long to be compiled")
+                self._way = "settled"
+            return self._plain(inputs, cotangents)
         if way == "plain" and self._due():
             self._compile(inputs)
             way = self._way
@@ -64,17 +73,21 @@ class Replay:
         self._spent += spent
         if way == "trying":
             self._judge(chosen, spent)
-        elif len(self._times["plain"]) < 64:
+        else:
             self._times["plain"].append(spent)
         return result
 
+    @staticmethod
+    def _asked():
+        """Whether the program is to be compiled whatever it costs."""
+        return settings.current().jit == "on" or policy.wanted > 0
+
     def _due(self):
-        chosen = settings.current().jit
-        if chosen == "off" or policy.compiled >= _COMPILED_AT_MOST:
+        if settings.current().jit == "off" or policy.compiled >= _COMPILED_AT_MOST:
             return False
-        if chosen == "on" or policy.wanted:
+        if self._asked():
             return self._runs > 2
-        return self._runs > 20 and self._spent > 30 * self._price
+        return self._runs > 20 and self._spent > _SHARE * self._price
 
     def _compile(self, inputs):
         try:
@@ -94,9 +107,8 @@ class Replay:
         times.append(spent)
         if len(times) <= _SAMPLES:
             return
-        forced = settings.current().jit == "on" or policy.wanted
-        faster = statistics.median(times[1:]) <= statistics.median(self._times["plain"][-_SAMPLES:] or [float("inf")])
-        if faster or forced:
+        faster = statistics.median(times[1:]) <= statistics.median(self._times["plain"] or [float("inf")])
+        if faster or self._asked():
             self._way = "compiled"
         else:
             self._way, self._compiled = "settled", None
