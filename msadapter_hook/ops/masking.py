@@ -167,7 +167,7 @@ def fill_diagonal_(self, fill_value, wrap=False):
         places = np.arange(0, n, flat_stride)
     filler = constant(fill_value, self._dtype.numpy)
     flat = prims.index_put(prims.reshape(self.value, shape=(n,)), filler, value_of(places), axes=(0,), accumulate=False)
-    write_inplace(self, prims.reshape(flat, shape=tuple(self._size)), self._dtype, "FillDiagonalBackward0")
+    write_inplace(self, prims.reshape(flat, shape=tuple(self._size)), self._dtype, name="FillDiagonalBackward0")
     return self
 
 

@@ -7,12 +7,13 @@ import numpy as np
 
 from msadapter_hook import prims
 from msadapter_hook.tape import Value
+from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import geometry
 from msadapter_hook.tensor.geometry import wrap_dim
 
 from ._contract import contract, expanded, permuted, product, shaped
 from .promotion import dtype_of, is_integral, promote
-from .registry import METHODS, call, check_inplace, composite, operator
+from .registry import METHODS, call, check_inplace, composite, operator, write_inplace
 
 ALL = "function method inplace out"
 FREE = "function method out"
@@ -174,8 +175,13 @@ def _batch_mismatch(a, b):
                                f"dimension {i}")
 
 
+def _squeezed(bound):
+    """A vector times a matrix is a row, squeezed in place."""
+    return int(len(bound[0]._size) == 1 and len(bound[1]._size) == 2 and (len(bound) == 2 or bound[2] is None))
+
+
 @operator("matmul(Tensor self, Tensor other) -> Tensor", forms=FREE, saves="self:other other:self", aliases=("linalg.matmul",),
-          grad_name="MmBackward0")
+          grad_name="MmBackward0", writes=_squeezed)
 def matmul(self, other):
     """Matrix product: of vectors, matrices, and stacks of them that broadcast. Source: PyTorch, torch.matmul."""
     return matmul_values(self, other)
@@ -345,8 +351,13 @@ def addbmm_(self, *args, **kwargs):
     made = call("addbmm", self, *args, **kwargs)
     if made.shape != self.shape:
         check_inplace(self)
-        self.resize_(made.shape)
-    return self.copy_(made)
+        enabled, state.enabled = state.enabled, False  # the size changes, the gradient comes with what is written next
+        try:
+            self.resize_(made.shape)
+        finally:
+            state.enabled = enabled
+    write_inplace(self, made.value, made._dtype)
+    return self
 
 
 METHODS["addbmm_"] = addbmm_
@@ -354,7 +365,7 @@ METHODS["addbmm_"] = addbmm_
 
 # ------------------------------------------------------------------------------------------------ linear maps
 @operator("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", namespace="nn.functional", forms="function out",
-          saves="input:weight weight:input", grad_name="AddmmBackward0")
+          saves="input:weight weight:input", grad_name="AddmmBackward0", writes=_squeezed)
 def linear(input, weight, bias=None):
     """input @ weight.T + bias: (*, in), (out, in), (out,) → (*, out). Source: PyTorch, torch.nn.functional.linear."""
     if weight.ndim == 1:

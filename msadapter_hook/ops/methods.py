@@ -20,6 +20,8 @@ def item(self):
     """The one element as a Python number. Source: PyTorch, Tensor.item."""
     if self.numel() != 1:
         raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+    if self.is_meta:
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
     found = detached(self).numpy.reshape(()).item()
     return float(found) if self._dtype.is_floating_point else found
 
@@ -38,6 +40,8 @@ def numpy(self, *, force=False):
         return self.detach().cpu().resolve_conj().resolve_neg().numpy()
     if state.enabled and self.requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    if self.is_meta:
+        raise TypeError("can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
     if self._dtype.numpy.kind == "V" or self._dtype is dtypes.complex32:
         raise TypeError(f"Got unsupported ScalarType {self._dtype.scalar_name}")
     if self._moves or self._history.parent is not None:
@@ -266,15 +270,27 @@ def fill_(self, value):
         if value.dim():
             raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.dim()} dimensions.")
         new = prims.broadcast_to(cast_value(value.value, self._dtype), shape=tuple(self._size))
+    elif self.is_meta:
+        new = self.value.detach()
     else:
         new = from_data(np.full(self._size, from_data(arguments.scalar(value), self._dtype).value.numpy)).value
     self._write(new)
+    _name_overwrite(self, f"FillBackward{1 if isinstance(value, Tensor) else 2}")
     return self
+
+
+def _name_overwrite(tensor, name):
+    """What was written over a whole tensor that had a gradient shows the name of the operator that wrote."""
+    node = tensor._history.value.node
+    if node is not None and node.primitive is prims.overwrite:
+        node.operator = name
 
 
 def zero_(self):
     """Every element set to zero. Source: PyTorch, Tensor.zero_."""
-    return fill_(self, 0)
+    fill_(self, 0)
+    _name_overwrite(self, "ZeroBackward0")
+    return self
 
 
 plain(fill_)
@@ -317,7 +333,9 @@ def _forward(name):
         if not isinstance(other, (Tensor, int, float, complex)) and not arguments.is_number(other):
             if isinstance(other, np.ndarray):
                 return entry(self, from_data(other))
-            return NotImplemented
+            if not foreign.is_tensor(other):
+                return NotImplemented
+            other = foreign.tensor(other)
         return entry(self, other)
 
     return method
@@ -347,7 +365,9 @@ def _reflected(name):
 def _updating(name):
     def method(self, other):
         if not isinstance(other, (Tensor, int, float, complex, np.ndarray)) and not arguments.is_number(other):
-            return NotImplemented
+            if not foreign.is_tensor(other):
+                return NotImplemented
+            other = foreign.tensor(other)
         return getattr(self, name)(other)
 
     return method

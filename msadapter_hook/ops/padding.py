@@ -190,7 +190,7 @@ def pad(self, pad, mode="constant", value=None):
     value = _mirrored(self.value, pad, mode)
     if value.requires_grad:
         names = {"reflect": "Reflection", "replicate": "Replication"}
-        value.node.operator = "CopySlices" if mode == "circular" else f"{names[mode]}Pad{pairs}dBackward0"
+        value.node.operator = "CopySlices" if mode == "circular" else f"{names[mode]}Pad{pairs}DBackward0"
     innermost = (mode != "circular" and self.ndim == 4 and pairs == 2
                  and geometry.suggests_channels_last(self._size, self._stride))
     made = Tensor._make(value, self._dtype, geometry.channels_last_stride(value.shape) if innermost else None)

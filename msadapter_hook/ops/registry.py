@@ -4,16 +4,16 @@ Three kinds of body: `operator` works on Values (kernels), `composite` on Tensor
 Tensors and gives a view. The forms a schema gets are named in `forms`: function, method, inplace, out.
 """
 
-import functools
 import warnings
 
 from msadapter_hook import foreign, report
 from msadapter_hook.tape import Value
+from msadapter_hook.tape.abstract import NoData
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor, cast_value, dtypes, geometry
 from msadapter_hook.tensor.core import DTYPE_OF
 
-from . import arguments, overrides
+from . import arguments, compound, gradient_names, meta, overrides
 from .arguments import Mismatch
 from .binding import binder, describe, plain_text, result_type_of
 from .schema import parse
@@ -27,13 +27,16 @@ _ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "
 class Overload:
     """One schema and its body, with the generated functions that bind arguments and run it."""
 
-    def __init__(self, schema, body, kind, saves, grad_name, layout, overlap):
+    def __init__(self, schema, body, kind, saves, grad_name, layout, overlap, writes=None):
         self.layout = layout
         self.overlap = overlap
+        self.writes = writes
         self.schema = schema
         self.body = body
         self.kind = kind
-        self.grad_name = grad_name or camel(schema.name.rsplit(".", 1)[-1]) + "Backward0"
+        key = f"{schema.name}.{schema.overload}" if schema.overload else schema.name
+        self.renames = key in gradient_names.NAMES and kind == "composite"
+        self.grad_name = gradient_names.NAMES.get(key) or grad_name or gradient_names.default(schema.name)
         self.saves = _parse_saves(saves)
         self.bind = binder(schema)
         self.tensors = tuple([i for i, p in enumerate(schema.parameters) if p.kind in ("Tensor", "Operand", "any")])
@@ -41,15 +44,32 @@ class Overload:
         self.results = result_type_of(schema)
         self.positions = {p.name: i for i, p in enumerate(schema.parameters)}
         self.factory = self.positions["dtype"] if "pin_memory" in self.positions else None
+        if self.factory is not None:
+            self.body = meta.aware(self, body)
 
     def run(self, bound):
         """The result for bound arguments, as new Tensors."""
-        if self.kind != "kernel":
-            return self.body(*bound)
-        if state.saving is not None and self.saves and state.enabled:
-            return state.saving.run(self, bound)
-        result = self.evaluate(bound)
-        return self.wrap(result, bound)
+        try:
+            if self.kind != "kernel":
+                return self._renamed(self.body(*bound), bound) if self.renames else self.body(*bound)
+            if state.saving is not None and self.saves and state.enabled:
+                return state.saving.run(self, bound)
+            return self.wrap(self.evaluate(bound), bound)
+        except NoData as error:
+            return meta.inferred(self, bound, error)
+
+    def name_of(self, value, bound):
+        """PyTorch's name of the gradient node of a result."""
+        name = self.grad_name
+        return name if type(name) is str else name(value, dict(zip(self.positions, bound)))
+
+    def _renamed(self, result, bound):
+        """The result of a composite, its last node under the name of the whole; what was handed through keeps its own."""
+        before = [bound[i].value.node for i in self.tensors if isinstance(bound[i], Tensor)]
+        for tensor in result if isinstance(result, (tuple, list)) else (result,):
+            if tensor.requires_grad and tensor.grad_fn is not None and tensor.value.node not in before:
+                tensor.value.node.operator = self.name_of(tensor.value, bound)
+        return result
 
     def evaluate(self, bound):
         """The result Values for bound arguments."""
@@ -63,11 +83,15 @@ class Overload:
         return self.body(*values)
 
     def wrap(self, result, bound):
-        if type(result) is Value:
+        if self.writes is not None:
+            made = self._wrap(result, bound)
+            made._history.version.count = self.writes(bound)
+            return made
+        if isinstance(result, Value):
             return self._wrap(result, bound)
         if result is None or isinstance(result, (bool, int, float)):
             return result
-        made = [self._wrap(r, bound) if type(r) is Value else r for r in result]
+        made = [self._wrap(r, bound) if isinstance(r, Value) else r for r in result]
         if self.results is not None:
             return self.results(*made)
         return made if type(result) is list else tuple(made)
@@ -77,7 +101,7 @@ class Overload:
             node = value.node
             if node is not None:
                 if node.operator is None:
-                    node.operator = self.grad_name
+                    node.operator = self.name_of(value, bound)
                 made = Tensor._make(self._private(value, bound), None, self._stride(value, bound))
                 if self.saves and node.saved is None:
                     node.saved = self.saved(bound, made)
@@ -90,6 +114,11 @@ class Overload:
             return None
         if self.layout == "channels":
             return self._channels_last(value, bound)
+        if self.layout == "columns":
+            rank = max([len(t._size) for t in [bound[i] for i in self.tensors] if isinstance(t, Tensor)])
+            return geometry.columns_stride(value.shape) if len(value.shape) == rank else None
+        if not isinstance(self.layout, str):
+            return self.layout(value, bound)
         for i in self.tensors:
             t = bound[i]
             if isinstance(t, Tensor) and t._stride != geometry.standard_stride(t._size):
@@ -245,12 +274,12 @@ class Operator:
                 raise
             return overrides.call_override(self.function, asked, args, kwargs)
         for i in overload.tensors:
-            if getattr(bound[i], "_overrides", False) and not overrides.state.disabled:
-                return _override(self.function, bound, overload, args, kwargs)
+            if getattr(bound[i], "_overrides", False) and (bound[i]._compound or not overrides.state.disabled):
+                return _override(self, bound, overload, args, kwargs)
         for i in overload.lists:
             for t in bound[i]:
-                if getattr(t, "_overrides", False) and not overrides.state.disabled:
-                    return _override(self.function, bound, overload, args, kwargs)
+                if getattr(t, "_overrides", False) and (t._compound or not overrides.state.disabled):
+                    return _override(self, bound, overload, args, kwargs)
         for interceptor in interceptors:
             found = interceptor(self, overload, bound)
             if found is not None:
@@ -264,10 +293,14 @@ PATH = {}  # names whose kernel is a host kernel
 interceptors = []  # f(operator, overload, bound) -> new bound or None: autocast and the like
 
 
-def _override(function, bound, overload, args, kwargs):
+def _override(entry, bound, overload, args, kwargs):
+    """A call in which a subclass or a compound tensor (sparse, nested) takes part: the subclass is asked first."""
     every = [t for i in overload.tensors for t in [bound[i]] if isinstance(t, Tensor)]
     every += [t for i in overload.lists for t in bound[i] if t is not None]
-    return overrides.call_override(function, every, args, kwargs)
+    found = [t for t in every if t._compound]
+    if found and (overrides.state.disabled or not any(t._overrides and not t._compound for t in every)):
+        return compound.run(entry, overload, bound, found)
+    return overrides.call_override(entry.function, every, args, kwargs)
 
 
 # ------------------------------------------------------------------------------------------------ declaring
@@ -275,7 +308,7 @@ ELEMENTWISE_FAMILIES = frozenset(["pointwise", "comparison", "bitwise", "complex
 
 
 def operator(schema, *, forms="function method", namespace="", saves=None, grad_name=None, kind="kernel", aliases=(),
-             path=None, layout=None, overlap=None):
+             path=None, layout=None, overlap=None, writes=None):
     """Declare a kernel: its body gets Values for Tensors and gives Values.
 
     `forms`: which of function, method, inplace, out exist. `saves`: the tensors that PyTorch keeps for the gradient,
@@ -283,10 +316,12 @@ def operator(schema, *, forms="function method", namespace="", saves=None, grad_
     error.
     `layout`: "elementwise" (the result lies in memory as the operands do; the default in the families of such
     operators),
-    "self" (as the first tensor), "channels" (channels innermost where an operand has them so) or "contiguous".
+    "self" (as the first tensor), "channels" (channels innermost where an operand has them so), "columns" (matrices column by
+    column, as LAPACK leaves them), "contiguous", or a function of (value, bound arguments) that gives the strides or None.
     `overlap`: which overlaps of the written tensor with the inputs are refused: "partial" (the default of elementwise
     and in-place forms) or
-    "any" or "no". `aliases`: further public names. `path`: how the report calls it (primitive, composition, host).
+    "any" or "no". `writes`: a function of the bound arguments: how often PyTorch has written to the result when it hands it out
+    (its `_version`). `aliases`: further public names. `path`: how the report calls it (primitive, composition, host).
     """
 
     def declare(body):
@@ -295,7 +330,7 @@ def operator(schema, *, forms="function method", namespace="", saves=None, grad_
         chosen = layout or ("elementwise" if family in ELEMENTWISE_FAMILIES and kind == "kernel" else "contiguous")
         overload = Overload(parsed, body, kind, saves, grad_name, None if chosen == "contiguous" else chosen,
                             {"no": None}.get(overlap, overlap) if overlap else (
-                                "partial" if chosen == "elementwise" or "inplace" in forms.split() else None))
+                                "partial" if chosen == "elementwise" or "inplace" in forms.split() else None), writes)
         for name in (parsed.name, *aliases):
             _register(name, overload, forms.split())
             if path:
@@ -428,15 +463,22 @@ def _call_out(entry, out, args, kwargs):
         if any(o.requires_grad for o in outs):
             raise RuntimeError(f"{entry.short}(): functions with out=... arguments don't support automatic "
                                "differentiation, but one of the arguments requires grad.")
-    if overload.overlap is not None:
+    if overload.overlap is not None and not any(o._compound for o in outs):
         for o in outs:
             check_overlap(o, overload, bound, 0)
     for o in outs:
-        if geometry.overlaps(o._size, o._stride):
+        if not o._compound and geometry.overlaps(o._size, o._stride):
             raise RuntimeError(_SELF_OVERLAP)
     if overload.factory is not None:
         bound = _for_out(overload, bound, outs[0])
-    result = overload.run(bound)
+    found = compound.involved(overload, bound)
+    if found or outs[0]._compound:
+        result = compound.run(entry, overload, bound, found or [outs[0]])
+        if outs[0]._compound:
+            compound.replace(outs[0], result)
+            return outs[0]
+    else:
+        result = overload.run(bound)
     results = result if isinstance(result, tuple) else (result,)
     if entry.name in _EXACT_OUT and outs[0]._dtype is not results[0]._dtype:
         raise RuntimeError(_EXACT_OUT[entry.name].format(want=results[0]._dtype.scalar_name,
@@ -505,17 +547,20 @@ def _inplace(entry, name):
             found = interceptor(entry, overload, bound)
             if found is not None:
                 bound = found
+        for i in overload.tensors:
+            if getattr(bound[i], "_compound", False):
+                return compound.run_inplace(entry, overload, bound, check_inplace, write_inplace)
         check_inplace(self)
         if overload.overlap is not None:
             check_overlap(self, overload, bound, 1)
         if overload.kind == "kernel":
             result = overload.evaluate(bound)
-            value = result if type(result) is Value else result[0]
+            value = result if isinstance(result, Value) else result[0]
             dtype = DTYPE_OF[value.dtype]
         else:
             result = overload.run(bound)
             value, dtype = result.value, result._dtype
-        write_inplace(self, value, dtype, overload.grad_name, overload, bound)
+        write_inplace(self, value, dtype, overload, bound)
         return self
 
     method.__name__ = name
@@ -568,7 +613,7 @@ def check_inplace(tensor):
     if state.enabled and tensor.requires_grad:
         if tensor._extra is not None and "multiview" in tensor._extra:
             place, name = tensor._extra["multiview"]
-            raise RuntimeError(f"Output {place} of {camel(name)} is a view and is being modified inplace. This view is "
+            raise RuntimeError(f"Output {place} of {gradient_names.camel(name)} is a view and is being modified inplace. This view is "
                                "the output of a function that returns multiple views. Such functions do not allow "
                                "the output views to be modified inplace. You should replace the inplace operation by "
                                "an out-of-place one.")
@@ -593,7 +638,7 @@ def check_inplace(tensor):
                            "memory location. Please clone() the tensor before performing the operation.")
 
 
-def write_inplace(tensor, value, dtype=None, grad_name=None, overload=None, bound=()):
+def write_inplace(tensor, value, dtype=None, overload=None, bound=(), name=None):
     """Write the result Value of an in-place operator to `tensor`, with PyTorch's checks of size and dtype."""
     if value.shape != tensor._size:
         raise RuntimeError(f"output with shape {list(tensor._size)} doesn't match the broadcast shape "
@@ -608,7 +653,7 @@ def write_inplace(tensor, value, dtype=None, grad_name=None, overload=None, boun
     saved = None
     if node is not None:
         if node.operator is None:
-            node.operator = grad_name
+            node.operator = name or overload and overload.name_of(value, bound)
         if overload is not None and overload.saves and node.saved is None:
             saved = True
             node.saved = overload.saved(bound, tensor, inplace=True)
@@ -622,12 +667,6 @@ def _parse_saves(saves):
     if not saves:
         return ()
     return tuple([tuple((part.split(":") + [None])[:2]) for part in saves.split()])
-
-
-@functools.cache
-def camel(name):
-    """`log_softmax` → `LogSoftmax`."""
-    return "".join(part[:1].upper() + part[1:] for part in name.strip("_").split("_"))
 
 
 def call(name, *args, **kwargs):

@@ -94,7 +94,7 @@ def _numpy_transpose(self):
                       "it will throw an error in a future release. Consider `x.mT` to transpose "
                       "batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to "
                       "reverse the dimensions of a tensor.", stacklevel=2)
-    return self.t() if self.ndim == 2 else self.permute(tuple(range(self.ndim))[::-1])
+    return self.permute(tuple(range(self.ndim))[::-1])
 
 
 def _matrix_transpose(self):

@@ -91,6 +91,12 @@ def channels_last_stride(size) -> tuple:
     return tuple(stride)
 
 
+def columns_stride(size) -> tuple:
+    """Strides of a batch of matrices (at least two dimensions) that lie in memory column by column."""
+    stride = contiguous_stride((*size[:-2], size[-1], size[-2]))
+    return stride[:-2] + (stride[-1], stride[-2])
+
+
 def is_channels_last(size, stride) -> bool:
     if len(size) not in (4, 5) or 0 in size:
         return False
