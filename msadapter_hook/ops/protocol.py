@@ -4,6 +4,7 @@ import copy as _copy
 from collections import OrderedDict
 
 from msadapter_hook.errors import unsupported
+from msadapter_hook import prims
 from msadapter_hook.tensor import Tensor, from_array, printing
 from msadapter_hook.tensor import generator as generators
 from msadapter_hook.tensor.device import current_device
@@ -16,6 +17,9 @@ def _text(self, tensor_contents=None):
     name = type(grad_fn).__name__ if grad_fn is None else grad_fn.name()
     class_name = "tensor" if type(self)._overrides is False else type(self).__name__
     shown = self.device if self.device.type != current_device().type else None
+    if self.is_meta:
+        return printing.format_tensor(None, self._dtype, shape=self._size, requires_grad=self.requires_grad,
+                                      grad_fn_name=name if grad_fn is not None else None, device=self.device, class_name=class_name)
     plain = self.detach()
     if self.is_conj() or self.is_neg():
         plain = plain.resolve_conj().resolve_neg()
@@ -47,7 +51,7 @@ def __deepcopy__(self, memo):
     if copied is None:
         root = storage.root
         base = Tensor._window(storage.root, (), root.size, root.stride, 0, self._dtype).detach()
-        copied = memo[id(storage)] = Tensor._make(from_array(base.value.numpy.copy()).value, self._dtype, root.stride)
+        copied = memo[id(storage)] = Tensor._make(prims.copy(base.value), self._dtype, root.stride)
         memo.setdefault(id(memo), []).append(storage)
     history = self._history
     moves = ()

@@ -283,6 +283,9 @@ def _sample_dirichlet(self, generator=None):
 def fill_random(self, draw, name):
     """Fill from `draw(n, scattered)`, flat in the order of memory; a tensor of the graph gets a gradient of zeros."""
     check_inplace(self)
+    if self.is_meta:
+        self._write(self.value.detach())
+        return self
     array = _in_memory_order(draw, self._size, self._stride)
     if array.dtype != self._dtype.numpy:
         array = array.astype(self._dtype.numpy)
@@ -418,6 +421,8 @@ def drop(t, p, training, inplace=False, feature=False, alpha=False):
         raise RuntimeError(f"result type Float can't be cast to the desired output type {t._dtype.scalar_name}")
     if inplace:
         check_inplace(t)
+    if t.is_meta:
+        return t.mul_(1.0) if inplace else t * 1.0
     shape = t._size[:2] + (1,) * (t.dim() - 2) if feature else t._size
     real = t._dtype.numpy if not t._dtype.is_complex else t._dtype.to_real().numpy
     drawn_mask = _noise(t, geometry.Size(shape), 1 - p)

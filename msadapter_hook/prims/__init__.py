@@ -1,6 +1,6 @@
 """The catalogue of primitives, with their gradients: all that operators may compute with."""
 
-from . import arithmetic  # noqa: F401  (gives Values their arithmetic)
+from . import arithmetic, shapes  # noqa: F401  (give Values their arithmetic, and shapes to what has no data)
 from .activation import *  # noqa: F403
 from .convolution import *  # noqa: F403
 from .host import host_call  # noqa: F401

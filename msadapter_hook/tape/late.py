@@ -72,6 +72,8 @@ def user_line():
 
 def compute(value: Value):
     """Compute a pending value and what it needs, in order of recording."""
+    if value.abstract:
+        raise value.refuse()
     if value.node is None or value.node.freed and not any(v() is value for v in value.node.outputs):
         raise RuntimeError(_value.SECOND_TIME)
     if value.node.primitive is _detach:
@@ -146,6 +148,8 @@ def _prefetch(value) -> bool:
 
 def ones(value):
     """A cotangent of ones, the same object for like values."""
+    if value.abstract:
+        return value.filled(1)
     return _value.constant(1, value.dtype) if not value.shape else _value.value_of(
         _value.np.ones(value.shape, value.dtype))
 

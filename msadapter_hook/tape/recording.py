@@ -13,6 +13,7 @@ class _State(threading.local):
     anomaly = False  # nodes remember where they were recorded, and pass gradients on one by one
     anomaly_check = True  # and gradients are searched for NaN
     mutation = False  # tensors that a graph keeps may be written to (autograd.graph.allow_mutation_on_saved_tensors)
+    symbolic = False  # operations on tensors without data are noted for their gradients only
     mapped = None  # the innermost mapped call (vmap), which watches writes
 
 

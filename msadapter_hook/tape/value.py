@@ -28,6 +28,9 @@ class Value:
 
     __slots__ = ("shape", "dtype", "node", "index", "requires_grad", "leaf", "_numpy", "_array", "__weakref__")
 
+    abstract = wrapped = False  # of the kinds of Value that have no data here, see `abstract`
+    place = None  # the device of tensors over it, where it is not the one that computes
+
     def __init__(self, shape, dtype, numpy=None, array=None, node=None, index=0, requires_grad=False, leaf=None):
         self.shape = shape
         self.dtype = dtype
@@ -166,11 +169,13 @@ class Node:
             if self.freed:
                 shape, dtype = self.specs[index]
                 return Value(shape, dtype, node=self, index=index, requires_grad=True)
-            again = self._again()
-            shape, dtype = self.specs[index]
-            found = Value(shape, dtype, node=self, index=index, requires_grad=True)
-            found.fill(again[index].numpy if type(again[index]) is Value else again[index])
-            if state.levels:
+            if any([v.abstract for v in self.inputs]):
+                found = abstract_again(self, index)
+            else:
+                again = self._again()
+                shape, dtype = self.specs[index]
+                found = Value(shape, dtype, node=self, index=index, requires_grad=True)
+                found.fill(again[index].numpy if type(again[index]) is Value else again[index])
                 for level in state.levels:
                     level.copy(again[index], found)
             refs = list(self.outputs)
@@ -202,6 +207,11 @@ def compute_pending(value):
 
 def without_history(value):
     """A pending value without its history; set by `late`."""
+    raise RuntimeError("a value without data was read")
+
+
+def abstract_again(node, index):
+    """An output that has no data, made once more; set by `primitive`."""
     raise RuntimeError("a value without data was read")
 
 

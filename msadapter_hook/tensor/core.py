@@ -6,15 +6,17 @@ import numpy as np
 
 from msadapter_hook import prims
 from msadapter_hook.tape import Value, enable_grad, no_grad, value_of
+from msadapter_hook.tape.abstract import Meta
 from msadapter_hook.tape.recording import state
 
 from . import dtype as dtypes
 from . import geometry, view
-from .device import cpu
+from .device import cpu, meta
 from .geometry import Size, contiguous_stride
 from .leaf import Leaf, UnkeptLeaf
 from .storage import History, UntypedStorage, new_storage, write_through
 
+Meta.place = meta
 DTYPE_OF = {t.numpy: t for t in dtypes.ALL if t is not dtypes.complex32}
 
 
@@ -29,6 +31,8 @@ class TensorBase:
     @classmethod
     def _make(cls, value: Value, dtype=None, stride=None, device=None):
         """A new tensor of this class over `value`, which becomes the base of a storage of its own."""
+        if value.wrapped:
+            return value.tensor
         self = object.__new__(cls)
         shape = value.shape
         stride = stride or contiguous_stride(shape)
@@ -427,7 +431,7 @@ class TensorBase:
 
     def data_ptr(self):
         """The address of the first element; from now on the memory stays in place. Source: PyTorch, Tensor.data_ptr."""
-        if self._size.numel() == 0:
+        if self._size.numel() == 0 or self._history.value.abstract:
             return 0
         return self._history.storage.export().ctypes.data + self._offset * self._dtype.itemsize
 

@@ -71,6 +71,8 @@ class Storage:
         """The flat memory of the storage; from now on every write is seen there, and writes there are seen."""
         if self.buffer is None:
             root = self.root
+            if root.value.abstract:
+                raise root.value.refuse()
             with no_grad():
                 flat = view.flat_memory(self.data(), root.size, root.stride)
             self.buffer = np.array(flat.numpy, copy=True)
@@ -81,11 +83,14 @@ class Storage:
     def grow(self, length: int):
         """Make room for `length` elements; what was there stays in front, and every tensor on the storage keeps its window."""
         old = self.root
-        with no_grad():
-            flat = view.flat_memory(self.data(), old.size, old.stride).numpy
-        have = flat.size
-        bigger = np.concatenate([flat, np.zeros(length - have, flat.dtype)])
-        root = History(self, value_of(bigger), (length,), (1,), version=old.version)
+        have = numel(old.size)
+        if old.value.abstract:
+            bigger = type(old.value)((length,), old.value.dtype)
+        else:
+            with no_grad():
+                flat = view.flat_memory(self.data(), old.size, old.stride).numpy
+            bigger = value_of(np.concatenate([flat, np.zeros(length - have, flat.dtype)]))
+        root = History(self, bigger, (length,), (1,), version=old.version)
         moves = [view.Slice((0,), (have,), (1,))]
         order = geometry.memory_order(old.size, old.stride)
         moves.append(view.Reshape([old.size[d] for d in order]))
@@ -94,7 +99,7 @@ class Storage:
         old.parent, old.moves = root, tuple(moves)
         self.root, self.raw = root, None
         if self.buffer is not None:
-            self.buffer = bigger.copy()
+            self.buffer = bigger.numpy.copy()
         self.generation += 1
         root.synced = self.generation
 
@@ -120,7 +125,7 @@ class Storage:
 
 def new_storage(value: Value, size, stride, device=None) -> "History":
     """The root history of a new storage with `value` as its data."""
-    storage = Storage(device)
+    storage = Storage(device or value.place)
     history = History(storage, value, size, stride)
     storage._root = weakref.ref(history)
     return history
@@ -188,6 +193,8 @@ class History:
     def write(self, value: Value):
         """Replace the base value. Where nothing is recorded, an old history stays and only its data change."""
         followed = True
+        if value.abstract is not self.value.abstract:
+            value = self._without_data(value)
         if not value.requires_grad and self.value.requires_grad and not state.enabled:
             value, followed = renew(self.value, value), False
         if state.mapped is not None:
@@ -201,6 +208,12 @@ class History:
         self.value = value
         self.version.count += 1
         self.storage.written(self, value)
+
+    def _without_data(self, value):
+        """What a write leaves where only one side has data: a tensor without data stays so. NotImplementedError for the other."""
+        if value.abstract:
+            raise value.refuse()
+        return value if self.value.wrapped else type(self.value)(value.shape, value.dtype)
 
 
 def follow_retained(old, new):
@@ -277,6 +290,8 @@ class UntypedStorage:
         return id(self._storage)
 
     def data_ptr(self) -> int:
+        if self._history.value.abstract:
+            return 0
         return self._storage.export().ctypes.data if self.nbytes() else 0
 
     def nbytes(self) -> int:

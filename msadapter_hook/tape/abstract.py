@@ -1,0 +1,165 @@
+"""Values without data. `Meta`: a shape and a dtype, for tensors of the device "meta". `Deferred`: the value of a tensor whose
+data only its own class knows (a subclass with `__torch_dispatch__`), or of what is computed from such tensors.
+
+A primitive that meets one of them infers shapes and records its node like any other, but computes nothing here; what a
+Deferred stands for is asked of `perform`, which calls the operators of the tensors themselves.
+"""
+
+import weakref
+
+import numpy as np
+
+from .recording import state
+from .value import Node, Value
+
+NO_DATA = "Cannot copy out of meta tensor; no data!"
+
+
+class NoData(NotImplementedError):
+    """The data of a value without data were asked for."""
+
+
+class Meta(Value):
+    """Nothing but a shape and a dtype."""
+
+    __slots__ = ()
+    abstract = True
+
+    def refuse(self):
+        return NoData(NO_DATA)
+
+    def detach(self):
+        return Meta(self.shape, self.dtype) if self.requires_grad else self
+
+    def as_leaf(self, leaf):
+        return Meta(self.shape, self.dtype, requires_grad=True, leaf=leaf)
+
+    def filled(self, number):
+        """What a tensor of this shape and dtype full of `number` is here."""
+        return Meta(self.shape, self.dtype)
+
+
+class Deferred(Value):
+    """What a tensor of a subclass is to the tape.
+
+    `keep` holds that tensor where this is its own value (weakly: the tensor holds its value), or where an operation keeps it;
+    None where it follows from the node and has not been asked for."""
+
+    __slots__ = ("keep",)
+    abstract = wrapped = True
+
+    def __init__(self, shape, dtype, keep=None, node=None, index=0, requires_grad=False, leaf=None):
+        super().__init__(shape, dtype, None, None, node, index, requires_grad, leaf)
+        self.keep = keep
+
+    @property
+    def tensor(self):
+        """The tensor; computed from the node's inputs where nobody has it."""
+        found = self.keep() if type(self.keep) is weakref.ref else self.keep
+        if found is None:
+            if self.node is None:
+                raise RuntimeError("a tensor subclass that an operation was recorded on is gone")
+            found = self.keep = _outcome(self.node)[self.index]
+        return found
+
+    def refuse(self):
+        return RuntimeError("the data of this tensor subclass are known to its class only: an operator that reads them has to go "
+                            "through __torch_dispatch__")
+
+    def _same(self, requires_grad, leaf=None):
+        if self.keep is None:
+            return Deferred(self.shape, self.dtype, self.tensor, requires_grad=requires_grad, leaf=leaf)
+        return Deferred(self.shape, self.dtype, self.keep, requires_grad=requires_grad, leaf=leaf)
+
+    def detach(self):
+        return self._same(False) if self.requires_grad else self
+
+    def as_leaf(self, leaf):
+        return self._same(True, leaf)
+
+    def held(self):
+        """The same value, holding its tensor."""
+        if type(self.keep) is not weakref.ref:
+            return self
+        return Deferred(self.shape, self.dtype, self.keep(), self.node, self.index, self.requires_grad, self.leaf)
+
+    def filled(self, number):
+        return full_like(self, number)
+
+
+def full_like(value, number):
+    """The Value of a tensor like `value`'s, full of `number`; set by `ops`, which knows operators."""
+    raise NotImplementedError("tensor subclasses need the operators")
+
+
+def perform(primitive, values, attributes):
+    """The tensors that a primitive makes of the tensors behind `values`, nothing recorded; set by `ops`."""
+    raise NotImplementedError("tensor subclasses need the operators")
+
+
+def value_behind(tensor):
+    """The Value of a tensor that `perform` gave; set by `ops`."""
+    raise NotImplementedError("tensor subclasses need the operators")
+
+
+def infer(primitive, inputs, attributes):
+    """((shape, dtype), …) of the outputs; set by `prims`, where the rules are."""
+    raise NotImplementedError("shapes are inferred by the primitives")
+
+
+def _outcome(node):
+    """The tensors that a node's primitive makes of its inputs."""
+    return perform(node.primitive, node.inputs, node.attributes)
+
+
+def call(primitive, inputs, attributes):
+    """One primitive call that met a Value without data: its results, a Value or a tuple of them."""
+    requires = False
+    if state.enabled and primitive.differentiable:
+        requires = any([v.requires_grad for v in inputs])
+    wrapped = any([v.wrapped for v in inputs])
+    if wrapped and not state.symbolic:
+        values = [value_behind(t) for t in perform(primitive, inputs, attributes)]
+        if not requires:
+            return values[0] if primitive.outputs == 1 else tuple(values)
+        node = _noted(primitive, inputs, attributes)
+        values = [_attached(v, node, i) for i, v in enumerate(values)]
+    else:
+        specs = infer(primitive, inputs, attributes)
+        if wrapped:
+            node = _noted(primitive, inputs, attributes)
+            values = [Deferred(shape, dtype, None, node, i, requires and dtype.kind in "fcV") for i, (shape, dtype) in enumerate(specs)]
+        else:
+            node = _noted(primitive, inputs, attributes) if requires else None
+            values = [Meta(shape, dtype, None, None, node, i, requires and dtype.kind in "fcV")
+                      for i, (shape, dtype) in enumerate(specs)]
+    if node is not None:
+        node.bind(values)
+    if state.levels and primitive.differentiable:
+        for depth, level in enumerate(state.levels):
+            level.follow(depth, primitive, inputs, attributes, values)
+    return values[0] if primitive.outputs == 1 else tuple(values)
+
+
+def _noted(primitive, inputs, attributes):
+    return Node(primitive, attributes, tuple([v.held() if v.wrapped else v for v in inputs]), False)
+
+
+def _attached(value, node, index):
+    """A value without history as an output of `node`."""
+    if value.wrapped:
+        return Deferred(value.shape, value.dtype, value.held().keep, node, index, value.dtype.kind in "fcV")
+    return type(value)(value.shape, value.dtype, value._numpy, value._array, node, index, value.dtype.kind in "fcV")
+
+
+def again(node, index):
+    """Output `index` of a recorded node whose value nobody holds any more."""
+    shape, dtype = node.specs[index]
+    if any([v.wrapped for v in node.inputs]):
+        return Deferred(shape, dtype, None, node, index, True)
+    return Meta(shape, dtype, None, None, node, index, True)
+
+
+def nothing_like(value: Value) -> Value:
+    """Zeros with the shape and dtype of `value`."""
+    return value.filled(0) if value.abstract else Value(value.shape, value.dtype, np.zeros(value.shape, value.dtype))
