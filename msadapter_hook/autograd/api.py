@@ -10,6 +10,7 @@ from msadapter_hook.tensor import Tensor
 
 from .engine import Backward, key_of
 from .graph import GradientEdge, edge_value
+from .layouts import laid_out
 
 NO_GRAD_FN = "element {} of tensors does not require grad and does not have a grad_fn"
 
@@ -64,6 +65,13 @@ def _cotangents(outputs, grads, batched=False):
     return made, implicit
 
 
+def _strides(cotangents, grads):
+    """The strides of the cotangents given; None where they are contiguous."""
+    grads = (grads,) if isinstance(grads, Tensor) else grads if grads is not None else ()
+    made = [g._stride if isinstance(g, Tensor) else None for g in grads]
+    return made + [None] * (len(cotangents) - len(made))
+
+
 def _of_edge(value, g, implicit):
     """The cotangent of an edge."""
     if g is not None:
@@ -101,7 +109,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
                 raise RuntimeError("One of the differentiated Tensors does not require grad")
             wanted.append(key_of(origin(_recorded(t))))
     found = Backward(roots, wanted, accumulate=True, retain_graph=retain_graph, create_graph=create_graph,
-                     implicit=implicit).run()
+                     implicit=implicit, layouts=_strides(cotangents, grad_tensors)).run()
     if inputs is not None:
         from .engine import accumulate
 
@@ -152,8 +160,9 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         if isinstance(t, Tensor) and not t.requires_grad:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         keys.append(key_of(origin(_recorded(t))))
-    found = Backward(roots, keys, accumulate=False, retain_graph=retain_graph, create_graph=create_graph,
-                     implicit=implicit).run()
+    walk = Backward(roots, keys, accumulate=False, retain_graph=retain_graph, create_graph=create_graph,
+                    implicit=implicit, layouts=_strides(cotangents, grad_outputs))
+    found = walk.run()
     results = []
     for i, (t, key) in enumerate(zip(inputs, keys)):
         g = found.get(key)
@@ -168,7 +177,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
                                    "allow_unused=True if this is the desired behavior.")
             results.append(None)
         else:
-            results.append(Tensor._make(g))
+            results.append(laid_out(g, walk.layouts.get(key)))
     return tuple(results)
 
 

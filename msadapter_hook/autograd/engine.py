@@ -14,9 +14,10 @@ from msadapter_hook import prims, report
 from msadapter_hook.tape import Program, Value, enable_grad, late
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tape.value import SECOND_TIME
-from msadapter_hook.tensor import Tensor
+from msadapter_hook.tensor import Leaf, Tensor
 
 from .graph import public_node
+from .layouts import LARGE, follow, kept
 
 
 class _Passes(threading.local):
@@ -59,11 +60,12 @@ class Backward:
 
     `implicit`: the cotangents that are ones because nothing was given. `observe`: run the hooks on what is asked for.
     `captured`: keys whose gradients are asked for (None: every leaf accumulates). `accumulate`: put leaf gradients into
-    `.grad`. The gradients asked for are in `result` afterwards, by key.
+    `.grad`. `layouts`: the strides of the cotangents, where it matters how gradients lie in memory. The gradients asked for are
+    in `result` afterwards, by key, and how they lie in `layouts`.
     """
 
     def __init__(self, roots, captured=None, accumulate=True, retain_graph=False, create_graph=False,
-                 implicit=(), observe=True):
+                 implicit=(), observe=True, layouts=None):
         self.captured = set(captured) if captured is not None else None
         self.accumulate = accumulate
         self.retain_graph = retain_graph
@@ -76,6 +78,7 @@ class Backward:
         self.ones = implicit
         self.observe = observe
         self.callbacks = []
+        self.layouts = layouts
 
     # -------------------------------------------------------------------------------------------- order
     def _graph(self):
@@ -174,6 +177,11 @@ class Backward:
     def _run(self):
         ordered, leaves = self._graph()
         self.leaves, self.visited = leaves, {id(n) for n in ordered}
+        if self.layouts is not None and self.captured is None and len(ordered) > LARGE:
+            self.layouts = None
+        if self.layouts is not None:
+            given = [(value, stride) for (value, _), stride in zip(self.roots, self.layouts)]
+            self.layouts = follow(ordered, given, self._needed, self.captured, self.create_graph)
         level = self._levels(ordered)
         layers = defaultdict(list)
         for node in ordered:
@@ -365,18 +373,21 @@ class Backward:
                 self.result[leaf] = cotangent
             if not self.accumulate:
                 return
-        accumulate(leaf, "grad", cotangent, self.create_graph)
+        accumulate(leaf, "grad", cotangent, self.create_graph, self.layouts)
         if leaf.post_hooks:
             tensor = leaf.tensor()
             for hook in list(leaf.post_hooks.values()):
                 hook(tensor)
 
 
-def accumulate(holder, name, cotangent, create_graph):
+def accumulate(holder, name, cotangent, create_graph, layouts=None):
     """Add a gradient to `holder.grad` (a Leaf, or the extra state of a tensor)."""
     have = holder.get(name) if isinstance(holder, dict) else getattr(holder, name)
     if have is None:
-        new = Tensor._make(cotangent)
+        if type(holder) is Leaf:
+            new = kept(cotangent, holder, layouts.get(holder) if layouts is not None else None, create_graph)
+        else:
+            new = Tensor._make(cotangent)
     elif create_graph:
         new = Tensor._make(prims.add(have.value, cotangent))
     else:

@@ -13,7 +13,7 @@ from msadapter_hook.tensor.geometry import broadcast_shapes
 
 from . import linalg_checks as checks
 from ._contract import expanded, shaped, tied
-from .linalg import cholesky_values, householder_values, tolerances, triangular_values, vector_case
+from .linalg import COLUMNS, cholesky_values, from_left, householder_values, tolerances, triangular_values, vector_case
 from .linalg_checks import LinAlgError
 from .promotion import dtype_of
 from .registry import call, composite, operator, plain, write_out
@@ -50,13 +50,13 @@ def _r_only(a):
     return _r_primitive(a, mode="r")
 
 
-@operator("qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", saves="A", grad_name="LinalgQrBackward0", **LINALG)
+@operator("qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", saves="A", grad_name="LinalgQrBackward0", **LINALG, **COLUMNS)
 def qr(A, mode="reduced"):
     """A = Q R with orthonormal columns in Q and an upper triangle R. Source: PyTorch, torch.linalg.qr."""
     return _qr_values(A, mode)
 
 
-@operator("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", forms=BOTH, grad_name="LinalgQrBackward0")
+@operator("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", forms=BOTH, grad_name="LinalgQrBackward0", **COLUMNS)
 def torch_qr(self, some=True):
     """As linalg.qr, reduced or complete. Source: PyTorch, torch.qr."""
     return _qr_values(self, "reduced" if some else "complete")
@@ -76,7 +76,7 @@ def _geqrf_host(a):
 _geqrf = prims.host_call("geqrf", _geqrf_host, outputs=2, differentiable=False)
 
 
-@operator("geqrf(Tensor self) -> (Tensor a, Tensor tau)", forms=BOTH)
+@operator("geqrf(Tensor self) -> (Tensor a, Tensor tau)", forms=BOTH, **COLUMNS)
 def geqrf(self):
     """R above and reflectors below the diagonal, and their factors. Source: PyTorch, torch.geqrf."""
     if self.requires_grad:
@@ -86,7 +86,7 @@ def geqrf(self):
 
 
 @operator("ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor", forms=BOTH,
-          saves="self input2 input3")
+          saves="self input2 input3", **COLUMNS)
 def ormqr(self, input2, input3, left=True, transpose=False):
     """Product of the whole orthogonal matrix of reflectors (self, input2) with input3. Source: PyTorch, torch.ormqr."""
     if input2.ndim and self.ndim > 1 and input3.ndim > 1:
@@ -125,7 +125,7 @@ def finite_svd(A, full, name):
 
 
 @operator("svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
-          grad_name="LinalgSvdBackward0", **LINALG)
+          grad_name="LinalgSvdBackward0", **LINALG, **COLUMNS)
 def svd(A, full_matrices=True, driver=None):
     """A = U diag(S) Vh. LinAlgError for non-finite input. Source: PyTorch, torch.linalg.svd."""
     if driver is not None:
@@ -162,7 +162,8 @@ def _eigh(A, UPLO, name):
     return prims.eigen_hermitian(A, uplo=UPLO.upper())
 
 
-@operator("eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)", grad_name="LinalgEighBackward0", **LINALG)
+@operator("eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
+          grad_name="LinalgEighBackward0", **LINALG, **COLUMNS)
 def eigh(self, UPLO="L"):
     """Eigenvalues, ascending, and eigenvectors of symmetric or Hermitian matrices.
 
@@ -184,7 +185,7 @@ def _eig(A, name):
     return prims.eigen(A)
 
 
-@operator("eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", grad_name="LinalgEigBackward0", **LINALG)
+@operator("eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", grad_name="LinalgEigBackward0", **LINALG, **COLUMNS)
 def eig(self):
     """Complex eigenvalues and eigenvectors of square matrices. Source: PyTorch, torch.linalg.eig."""
     return _eig(self, "linalg.eig")
@@ -204,7 +205,8 @@ def _lu_factor(A, pivot, name):
     return prims.lu_packed(A)
 
 
-@operator("lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", grad_name="LinalgLuFactorExBackward0", **LINALG)
+@operator("lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
+          grad_name="LinalgLuFactorExBackward0", **LINALG, **COLUMNS)
 def lu_factor(A, pivot=True):
     """Packed LU factors and the row exchanges, from 1. RuntimeError for a singular matrix.
 
@@ -225,7 +227,7 @@ def lu_factor(A, pivot=True):
 
 @operator("lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor "
           "info)",
-          grad_name="LinalgLuFactorExBackward0", **LINALG)
+          grad_name="LinalgLuFactorExBackward0", **LINALG, **COLUMNS)
 def lu_factor_ex(A, pivot=True, check_errors=False):
     """As lu_factor, with LAPACK's info instead of an error. Source: PyTorch, torch.linalg.lu_factor_ex."""
     made = _lu_factor(A, pivot, "linalg.lu_factor_ex")
@@ -246,7 +248,7 @@ def lu(A, pivot=True):
 
 @operator("_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor "
           "info)",
-          forms="function", grad_name="LinalgLuFactorExBackward0")
+          forms="function", grad_name="LinalgLuFactorExBackward0", **COLUMNS)
 def lu_with_info(self, pivot=True, check_errors=True):
     """Packed LU factors, row exchanges and LAPACK's info. Source: PyTorch, torch._lu_with_info."""
     return _lu_factor(self, pivot, "linalg.lu_factor_ex")
@@ -307,13 +309,13 @@ def _lu_solve(LU, pivots, B, left, adjoint, name):
 
 
 @operator("lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
-          grad_name="LinalgLuSolveBackward0", **LINALG)
+          grad_name="LinalgLuSolveBackward0", layout=from_left(3), **LINALG)
 def lu_solve(LU, pivots, B, left=True, adjoint=False):
     """X with A X = B for a factored A. Source: PyTorch, torch.linalg.lu_solve."""
     return _lu_solve(LU, pivots, B, left, adjoint, "linalg.lu_solve")
 
 
-@operator("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", forms=BOTH, grad_name="LinalgLuSolveBackward0")
+@operator("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", forms=BOTH, grad_name="LinalgLuSolveBackward0", **COLUMNS)
 def torch_lu_solve(self, LU_data, LU_pivots):
     """X with A X = self for a factored A. Source: PyTorch, torch.lu_solve."""
     return _lu_solve(LU_data, LU_pivots, self, True, False, "linalg.lu_solve")
@@ -335,7 +337,7 @@ _ldl = prims.host_call("ldl_factor", _ldl_host, outputs=3, differentiable=False)
 
 @operator("ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, Tensor pivots, "
           "Tensor info)",
-          **LINALG)
+          **LINALG, **COLUMNS)
 def ldl_factor_ex(self, hermitian=False, check_errors=False):
     """Packed factors of a symmetric or Hermitian matrix, with LAPACK's info.
 
@@ -345,7 +347,7 @@ def ldl_factor_ex(self, hermitian=False, check_errors=False):
     return _ldl(self, hermitian=hermitian)
 
 
-@operator("ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)", **LINALG)
+@operator("ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)", **LINALG, **COLUMNS)
 def ldl_factor(self, hermitian=False):
     """Packed factors L D of a symmetric or Hermitian matrix. Source: PyTorch, torch.linalg.ldl_factor."""
     checks.is_solvable(self, "linalg.ldl_factor")
@@ -389,7 +391,7 @@ def _ldl_solve_host(packed, pivots, b, *, hermitian):
 _ldl_solve = prims.host_call("ldl_solve", _ldl_solve_host, differentiable=False)
 
 
-@operator("ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor", **LINALG)
+@operator("ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor", **LINALG, **COLUMNS)
 def ldl_solve(LD, pivots, B, hermitian=False):
     """X with A X = B for a matrix factored by ldl_factor. Source: PyTorch, torch.linalg.ldl_solve."""
     name = "linalg.ldl_solve"
@@ -448,7 +450,7 @@ def lstsq(self, B, rcond=None, driver=None):
 
 
 # ------------------------------------------------------------------------------------------------ Cholesky, older names
-@operator("cholesky(Tensor self, bool upper=False) -> Tensor", forms=BOTH, saves="result", grad_name="CholeskyBackward0")
+@operator("cholesky(Tensor self, bool upper=False) -> Tensor", forms=BOTH, saves="result", grad_name="CholeskyBackward0", **COLUMNS)
 def cholesky(self, upper=False):
     """The triangular factor of positive-definite matrices. Source: PyTorch, torch.cholesky."""
     return cholesky_values(self, upper, "cholesky")[0]
@@ -475,7 +477,7 @@ def _cholesky_solve_vjp(grads, outs, needs, b, a, *, upper):
 _cholesky_solve = prims.host_call("cholesky_solve", _cholesky_solve_host, joint_vjp=_cholesky_solve_vjp)
 
 
-@operator("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", forms=BOTH, saves="self input2 result")
+@operator("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", forms=BOTH, saves="self input2 result", **COLUMNS)
 def cholesky_solve(self, input2, upper=False):
     """X with A X = self for the factor `input2` of A. Source: PyTorch, torch.cholesky_solve."""
     for label, v in (("b", self), ("u", input2)):
@@ -501,7 +503,7 @@ def _cholesky_inverse_vjp(g, out, a, *, upper):
 _cholesky_inverse = prims.host_call("cholesky_inverse", _cholesky_inverse_host, vjp=[_cholesky_inverse_vjp])
 
 
-@operator("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", forms=BOTH, saves="self result")
+@operator("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", forms=BOTH, saves="self result", **COLUMNS)
 def cholesky_inverse(self, upper=False):
     """The inverse of A from its factor. Source: PyTorch, torch.cholesky_inverse."""
     checks.is_square(self, "cholesky_inverse")
@@ -509,7 +511,7 @@ def cholesky_inverse(self, upper=False):
 
 
 @operator("triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> "
-          "(Tensor solution, Tensor cloned_coefficient)", forms=BOTH, saves="A")
+          "(Tensor solution, Tensor cloned_coefficient)", forms=BOTH, saves="A", **COLUMNS)
 def triangular_solve(self, A, upper=True, transpose=False, unitriangular=False):
     """X with A X = self for a triangular A, and a copy of A. Source: PyTorch, torch.triangular_solve."""
     warnings.warn("torch.triangular_solve is deprecated; torch.linalg.solve_triangular(A, B, upper=…) gives the solution.",

@@ -1,6 +1,7 @@
 """einsum, tensordot and chain_matmul: products over named or numbered axes."""
 
 import math
+import re
 import warnings
 
 import numpy as np
@@ -9,6 +10,7 @@ from msadapter_hook import prims
 from msadapter_hook.tape import Value
 from msadapter_hook.tensor import Tensor
 
+from . import overrides
 from ._contract import contract, permuted, shaped
 from .arguments import type_name
 from .matmul import _check_product, _Shape
@@ -36,7 +38,35 @@ def einsum(equation, *operands):
     for i, t in enumerate(operands):
         if not isinstance(t, Tensor):
             raise TypeError(f"einsum(): argument 'operands' (position {i + 2}) must be Tensor, not {type_name(t)}")
+    if len(operands) == 1 and not overrides.state.modes and not operands[0]._overrides:
+        view = _moved(str(equation), operands[0])
+        if view is not None:
+            return view
     return call("_einsum", equation, list(operands))
+
+
+def _moved(equation, operand):
+    """The operand as a view of itself, where the equation does no more than move axes or take diagonals; None elsewhere."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    left, right = left.replace(_ELLIPSIS, "."), right.replace(_ELLIPSIS, ".")
+    if not re.fullmatch(r"[a-zA-Z]*\.?[a-zA-Z]*", left) or not re.fullmatch(r"[a-zA-Z]*\.?[a-zA-Z]*", right):
+        return None
+    letters = len(left) - left.count(".")
+    dots = operand.dim() - letters
+    if not arrow:
+        right = ("." if "." in left else "") + "".join(sorted(left.replace(".", "")))
+    if dots < 0 or (dots and "." not in left) or set(left) != set(right) or len(set(right)) != len(right):
+        return None
+    names = [(n, k) for n in left for k in range(dots if n == "." else 1)]
+    for name in [n for n in dict.fromkeys(names) if names.count(n) > 1]:
+        while names.count(name) > 1:
+            i = names.index(name)
+            j = names.index(name, i + 1)
+            if operand.size(i) != operand.size(j):
+                return None
+            operand = operand.diagonal(0, i, j)
+            names = [n for k, n in enumerate(names) if k not in (i, j)] + [name]
+    return operand.permute([names.index((n, k)) for n in right for k in range(dots if n == "." else 1)])
 
 
 def _from_sublists(parts):

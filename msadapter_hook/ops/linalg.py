@@ -7,7 +7,7 @@ import numpy as np
 from msadapter_hook import prims
 from msadapter_hook.prims.linalg import cholesky_arrays, getrf
 from msadapter_hook.tape import value_of
-from msadapter_hook.tensor.geometry import broadcast_shapes
+from msadapter_hook.tensor.geometry import broadcast_shapes, columns_stride
 
 from . import linalg_checks as checks
 from ._contract import expanded, product, shaped, tied
@@ -16,6 +16,7 @@ from .promotion import dtype_of
 from .registry import call, composite, operator
 
 LINALG = {"namespace": "linalg", "forms": "function out"}
+COLUMNS = {"layout": "columns"}
 
 
 def info_of(a):
@@ -39,19 +40,19 @@ def _inverse(a, name, check=True):
     return made, value_of(info)
 
 
-@operator("inv(Tensor A) -> Tensor", saves="result", grad_name="LinalgInvExBackward0", aliases=("inverse",), **LINALG)
+@operator("inv(Tensor A) -> Tensor", saves="result", grad_name="LinalgInvExBackward0", aliases=("inverse",), **LINALG, **COLUMNS)
 def inv(A):
     """The inverse of square matrices. LinAlgError where one is singular. Source: PyTorch, torch.linalg.inv."""
     return _inverse(A, "linalg.inv")[0]
 
 
-@operator("inverse(Tensor self) -> Tensor", forms="method", grad_name="LinalgInvExBackward0")
+@operator("inverse(Tensor self) -> Tensor", forms="method", grad_name="LinalgInvExBackward0", **COLUMNS)
 def inverse_method(self):
     """The inverse of square matrices. Source: PyTorch, Tensor.inverse."""
     return _inverse(self, "linalg.inv")[0]
 
 
-@operator("inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", saves="", **LINALG)
+@operator("inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", saves="", **LINALG, **COLUMNS)
 def inv_ex(A, check_errors=False):
     """The inverse, and for each matrix the first zero on the diagonal of its factor.
 
@@ -64,6 +65,11 @@ def inv_ex(A, check_errors=False):
 def vector_case(a, b):
     """Whether b is a vector, or a batch of vectors, for the batch of matrices a."""
     return b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
+
+
+def from_left(place):
+    """The layout of solutions: column by column where `left`, the argument at `place`, is true, row by row elsewhere."""
+    return lambda value, bound: columns_stride(value.shape) if value.ndim > 1 and bound[place] else None
 
 
 def _solve(a, b, left, name, check):
@@ -95,13 +101,15 @@ def _solve(a, b, left, name, check):
     return made, value_of(info)
 
 
-@operator("solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", saves="A result", grad_name="LinalgSolveExBackward0", **LINALG)
+@operator("solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", saves="A result", grad_name="LinalgSolveExBackward0",
+          layout=from_left(2), **LINALG)
 def solve(A, B, left=True):
     """X with A X = B, or X A = B. LinAlgError where A is singular. Source: PyTorch, torch.linalg.solve."""
     return _solve(A, B, left, "linalg.solve", True)[0]
 
 
-@operator("solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)", **LINALG)
+@operator("solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
+          layout=from_left(2), **LINALG)
 def solve_ex(A, B, left=True, check_errors=False):
     """As solve, with LAPACK's info instead of an error. Source: PyTorch, torch.linalg.solve_ex."""
     return _solve(A, B, left, "linalg.solve", check_errors)
@@ -118,7 +126,7 @@ def triangular_values(a, b, upper, left=True, unit=False):
 
 
 @operator("solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
-          saves="self result", grad_name="LinalgSolveTriangularBackward0", **LINALG)
+          saves="self result", grad_name="LinalgSolveTriangularBackward0", **LINALG, **COLUMNS)
 def solve_triangular(self, B, upper, left=True, unitriangular=False):
     """X with self X = B for a triangular matrix. Source: PyTorch, torch.linalg.solve_triangular."""
     name = "linalg.solve_triangular"
@@ -148,7 +156,7 @@ def cholesky_values(a, upper, name, check=True):
     return (prims.adjoint(made) if upper else made), value_of(info)
 
 
-@operator("cholesky(Tensor A, *, bool upper=False) -> Tensor", saves="result", grad_name="LinalgCholeskyExBackward0", **LINALG)
+@operator("cholesky(Tensor A, *, bool upper=False) -> Tensor", saves="result", grad_name="LinalgCholeskyExBackward0", **LINALG, **COLUMNS)
 def cholesky(A, upper=False):
     """The triangular factor of positive-definite matrices; LinAlgError otherwise.
 
@@ -157,7 +165,7 @@ def cholesky(A, upper=False):
     return cholesky_values(A, upper, "linalg.cholesky")[0]
 
 
-@operator("cholesky_ex(Tensor A, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)", **LINALG)
+@operator("cholesky_ex(Tensor A, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)", **LINALG, **COLUMNS)
 def cholesky_ex(A, upper=False, check_errors=False):
     """As cholesky, with LAPACK's info instead of an error. Source: PyTorch, torch.linalg.cholesky_ex."""
     return cholesky_values(A, upper, "linalg.cholesky_ex", check_errors)
@@ -375,7 +383,7 @@ def householder_values(v, tau):
 
 
 @operator("householder_product(Tensor input, Tensor tau) -> Tensor", saves="input tau", aliases=("orgqr",),
-          grad_name="LinalgHouseholderProductBackward0", **LINALG)
+          grad_name="LinalgHouseholderProductBackward0", **LINALG, **COLUMNS)
 def householder_product(input, tau):
     """The matrix with orthonormal columns that reflectors, as geqrf gives them, make up.
 
@@ -401,7 +409,7 @@ def householder_product(input, tau):
     return householder_values(input, tau)
 
 
-@operator("orgqr(Tensor self, Tensor input2) -> Tensor", forms="method", grad_name="LinalgHouseholderProductBackward0")
+@operator("orgqr(Tensor self, Tensor input2) -> Tensor", forms="method", grad_name="LinalgHouseholderProductBackward0", **COLUMNS)
 def orgqr_method(self, input2):
     """As linalg.householder_product. Source: PyTorch, Tensor.orgqr."""
     return householder_product(self, input2)
