@@ -33,11 +33,12 @@ def current_pass():
     return _passes.running[-1] if _passes.running else None
 
 
-def queue_callback(callback):
-    """Call `callback()` at the end of the backward pass that runs. RuntimeError where none does."""
+def queue_callback(callback, outermost=False):
+    """Call `callback()` at the end of the backward pass that runs; `outermost`: of the one that those of reentrant checkpoints run
+    in. RuntimeError where none does."""
     if not _passes.running:
         raise RuntimeError("Final callbacks can only be installed during backward pass.")
-    _passes.running[-1].callbacks.append(callback)
+    _passes.running[0 if outermost else -1].callbacks.append(callback)
 
 
 class Tap:
