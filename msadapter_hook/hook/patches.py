@@ -31,6 +31,7 @@ def _mindspore(name, why, test):
 #: library, versions, why, apply, test
 PATCHES = (
     _mindspore("functions", "ops, mint, numpy and primitives take our tensors; gradients flow", "test_operations.py"),
+    _mindspore("tensors", "MindSpore's tensors take ours in operators, indices and methods, and are made from them", "test_tensors.py"),
     _mindspore("cells", "Cells take our tensors; networks and optimizers of MindSpore take served modules", "test_cells.py"),
     _mindspore("transforms", "value_and_grad, grad, vjp, jvp differentiate functions of our tensors", "test_gradients.py"),
     _mindspore("amp", "auto_mixed_precision takes served modules", "test_amp.py"),

@@ -25,6 +25,7 @@ class _State(threading.local):
     watchers = 0  # native gradients under way that can be run again on our tape
     graphs = 0  # graphs of MindSpore's own under way in which our tape records
     weights = ()  # MindSpore Parameters that the gradient under way on our tape asks for
+    opaque = 0  # calls of MindSpore's functions and Cells under way as one node of our tape
 
 
 state = _State()
@@ -96,6 +97,33 @@ def pynative():
         context.set_context(mode=context.GRAPH_MODE)
 
 
+@contextlib.contextmanager
+def one_node():
+    """The run of a MindSpore function as one node of our tape: a tensor of ours that turns up inside is none of its inputs."""
+    before, state.weights = state.weights, ()
+    state.opaque += 1
+    try:
+        yield
+    finally:
+        state.opaque -= 1
+        state.weights = before
+
+
+def meet(arrays):
+    """Our tensors and these of MindSpore's are about to meet, where their histories cannot be joined: `Crossed` if somebody can
+    take our route instead, RuntimeError if a history would be lost."""
+    if state.weights:
+        return
+    recording = _pynative_executor.grad_flag()
+    if state.watchers and (recording or state.opaque):
+        raise Crossed
+    if recording and any(array._requires_grad and not isinstance(array, mindspore.Parameter) for array in arrays):
+        raise RuntimeError(
+            "a MindSpore tensor with a history of MindSpore's own reached a torch operator, and gradients would stop here; "
+            "wrap the torch module with msadapter_hook.interop.as_cell, turn a constant into MindSpore's with "
+            "msadapter_hook.interop.convert_tensor(t, 'ms'), or differentiate with mindspore.value_and_grad")
+
+
 def wrap(array):
     """Our tensor over the memory of a MindSpore tensor. A MindSpore Parameter gives the parameter that shares its memory.
 
@@ -109,13 +137,7 @@ def wrap(array):
         from .operations import entry
 
         return entry(array)
-    if _pynative_executor.grad_flag() and not state.weights:
-        if state.watchers:
-            raise Crossed
-        if array._requires_grad:
-            raise RuntimeError(
-                "a MindSpore tensor with a history of MindSpore's own reached a torch operator, and gradients would stop here; "
-                "wrap the torch module with msadapter_hook.interop.as_cell, or differentiate with mindspore.value_and_grad")
+    meet((array,))
     return made(array)
 
 

@@ -5,6 +5,7 @@ differentiates, the function runs on our tape; otherwise MindSpore's own functio
 Works without ENABLE_BACKWARD: `.grad` is never touched.
 """
 
+import contextlib
 import importlib
 import inspect
 import sys
@@ -15,6 +16,7 @@ import wrapt
 
 from msadapter_hook import prims
 from msadapter_hook.autograd.engine import Backward, key_of
+from msadapter_hook.autograd.transforms import Level
 from msadapter_hook.ops.registry import call as operator
 from msadapter_hook.tape import enable_grad, late, no_grad
 from msadapter_hook.tape.recording import state as tape_state
@@ -43,6 +45,9 @@ class Request:
         self.return_ids, self.sens_param = return_ids, sens_param
         self.weights = weights
         self.listed = None if weights is None else [weights] if isinstance(weights, (Tensor, NativeTensor)) else list(weights)
+        for w in self.listed or ():
+            if not isinstance(w, (Tensor, NativeTensor)):
+                raise TypeError(f"weights: parameters of either side are needed, got {type(w).__name__}")
 
     @property
     def positions(self):
@@ -83,6 +88,8 @@ def _differentiated(native, args, kwargs, result):
     weights = bound.arguments.get("weights")
     if weights is not None and not isinstance(weights, (Tensor, NativeTensor, tuple, list)):
         bound.arguments["weights"] = weights = list(weights)  # a generator would be empty the second time
+    if "grad_position" in bound.arguments:
+        bound.arguments["grad_position"] = _unpacked(bound.arguments["grad_position"])
     request = Request(*bound.args, **bound.kwargs)
     ours = any(isinstance(w, Tensor) for w in request.listed or ())
 
@@ -138,6 +145,11 @@ def operation(settings, native, args, kwargs):
     return wrapt.FunctionWrapper(native_function, decide)
 
 
+def _unpacked(position):
+    """One position for a tuple of one: MindSpore gives one gradient for it too."""
+    return position[0] if type(position) is tuple and len(position) == 1 else position
+
+
 def _transform(name, **arguments):
     """torch.func's transform for MindSpore's of that name, decided at the call."""
 
@@ -151,7 +163,7 @@ def _transform(name, **arguments):
             if not (crossing.leaves((inputs, named), Tensor) or refers(given["fn"])):
                 return wrapped(*inputs, **named)
             transform = getattr(_served("func"), name)
-            chosen = {theirs: given[ours] for theirs, ours in arguments.items()}
+            chosen = {theirs: _unpacked(given[ours]) for theirs, ours in arguments.items()}
             inputs, named = crossing.cast_to_adapter_tensor((tuple(inputs), named))
             return transform(given["fn"], **chosen)(*inputs, **named)
 
@@ -210,21 +222,28 @@ def run(request, inputs, named):
             sens = named.pop("sens")
         else:
             inputs, sens = inputs[:-1], inputs[-1]
-    inputs, leaves = _fresh(crossing.cast_to_adapter_tensor(tuple(inputs)), request.positions)
     named = crossing.cast_to_adapter_tensor(named)
     weights = [parameters.adapted(w) if isinstance(w, NativeTensor) else w for w in request.listed or ()]
-    with graphs_wanted():
-        return _run(request, inputs, named, sens, leaves, weights)
-
-
-def _run(request, inputs, named, sens, leaves, weights):
-    value = _call(request.fn, inputs, named, request.listed or ())
-    if request.has_aux and not (isinstance(value, tuple) and len(value) >= 2):
-        raise ValueError("When has_aux is True, origin fn requires more than one outputs.")
-    grads = _pull(value[0] if request.has_aux else value, sens, leaves + weights)
-    aux = value[1:] if request.has_aux else None
-    value, aux = _outermost((value, aux))
+    with graphs_wanted(), _inside_transforms() as level:
+        inputs, leaves = _fresh(crossing.cast_to_adapter_tensor(tuple(inputs)), request.positions, level)
+        value = _call(request.fn, inputs, named, request.listed or ())
+        if request.has_aux and not (isinstance(value, tuple) and len(value) >= 2):
+            raise ValueError("When has_aux is True, origin fn requires more than one outputs.")
+        nested = _nested()
+        grads = _pull(value[0] if request.has_aux else value, sens, leaves + weights, keep=nested, again=nested)
+        aux = value[1:] if request.has_aux else None
+        (value, aux), grads = _outermost((value, aux), level), _outermost(grads, level)
     return value, request.shaped(grads[:len(leaves)], grads[len(leaves):]), aux
+
+
+def _inside_transforms():
+    """A level of torch.func's kind inside one of its transforms (ms.vmap, ms.jacrev), where leaves are stand-ins; else None."""
+    return Level() if tape_state.transforms else contextlib.nullcontext()
+
+
+def _nested():
+    """Whether a gradient further out may differentiate this one again."""
+    return bool(_depth.count or tape_state.transforms)
 
 
 def _call(fn, inputs, named, weights):
@@ -240,29 +259,32 @@ def _call(fn, inputs, named, weights):
         crossing.state.weights = before
 
 
-def _fresh(inputs, positions):
+def _fresh(inputs, positions, level=None):
     """The inputs with a fresh leaf at each position, and these leaves. Within an outer gradient they keep their history."""
     inputs, leaves = list(inputs), []
     for p in positions:
-        if p >= len(inputs):
+        if not -len(inputs) <= p < len(inputs):
             raise ValueError(f"grad_position {p} is not one of the {len(inputs)} positional arguments")
         x = inputs[p]
-        if not isinstance(x, Tensor) or not (x.dtype.is_floating_point or x.dtype.is_complex):
-            raise TypeError(f"grad_position {p}: a floating point or complex tensor is needed, got "
-                            f"{x.dtype if isinstance(x, Tensor) else type(x).__name__}")
-        with enable_grad():
-            inputs[p] = operator("clone", x) if x.requires_grad and _depth.count else x.detach().requires_grad_(True)
+        if not isinstance(x, Tensor):
+            raise TypeError(f"grad_position {p}: a tensor is needed, got {type(x).__name__}")
+        if x.dtype.is_floating_point or x.dtype.is_complex:  # the gradient of integers is zeros, as MindSpore has it
+            with enable_grad():
+                inputs[p] = (level.enter(x) if level is not None else
+                             operator("clone", x) if x.requires_grad and _depth.count else x.detach().requires_grad_(True))
         leaves.append(inputs[p])
     return tuple(inputs), leaves
 
 
-def _pull(outputs, sens, wanted):
-    """The gradients of all tensors in `outputs`, weighted by `sens` (ones where None), one per tensor in `wanted`."""
+def _pull(outputs, sens, wanted, keep, again):
+    """The gradients of all tensors in `outputs`, weighted by `sens` (ones where None), one per tensor in `wanted`.
+
+    keep: the graph stays for another pull; again: the gradients can be differentiated themselves.
+    """
     tensors = crossing.leaves(outputs, Tensor)
     given = [None] * len(tensors) if sens is None else crossing.leaves(crossing.cast_to_adapter_tensor(sens), Tensor)
     if len(given) != len(tensors):
         raise ValueError(f"the function gives {len(tensors)} tensors, but {len(given)} sensitivities were given")
-    nested = _depth.count > 0
     roots, implicit = [], []
     for out, g in zip(tensors, given):
         if not out.requires_grad:
@@ -282,7 +304,7 @@ def _pull(outputs, sens, wanted):
     asked = [k for k in keys if k is not None]
     found = {}
     if roots and asked:
-        found = Backward(roots, asked, accumulate=False, retain_graph=nested, create_graph=nested and tape_state.enabled,
+        found = Backward(roots, asked, accumulate=False, retain_graph=keep, create_graph=again and tape_state.enabled,
                          implicit=implicit).run()
     made = []
     for t, key in zip(wanted, keys):
@@ -292,9 +314,11 @@ def _pull(outputs, sens, wanted):
     return made
 
 
-def _outermost(x):
+def _outermost(x, level=None):
     """Results of the outermost gradient carry no history, as MindSpore's do not."""
-    return x if _depth.count else crossing.tree_map(lambda t: t.detach() if t.requires_grad else t, x, Tensor)
+    if level is not None:
+        return crossing.tree_map(level.leave, x, Tensor)
+    return x if _nested() else crossing.tree_map(lambda t: t.detach() if t.requires_grad else t, x, Tensor)
 
 
 # ------------------------------------------------------------------------------------------------ products
@@ -316,14 +340,10 @@ def vjp(native, args, kwargs):
 
     def vjp_fn(*cotangents):
         """Gradients for these cotangents, one per output; may be called again."""
-        _depth.count += 1  # the graph stays for the next call
-        try:
-            with no_grad():
-                grads = _pull(primal, cotangents, leaves + owned)
-        finally:
-            _depth.count -= 1
-        first = grads[0] if len(leaves) == 1 else tuple(grads[:len(leaves)])
-        return first if weights is None else (first, tuple(grads[len(leaves):]))
+        with contextlib.nullcontext() if _depth.count else no_grad():
+            grads = _pull(primal, cotangents, leaves + owned, keep=True, again=bool(_depth.count))
+        first, second = tuple(grads[:len(leaves)]), tuple(grads[len(leaves):])
+        return first if weights is None else (first, second[0] if weights is request.listed[0] else second)
 
     if has_aux:
         aux = value[1] if len(value) == 2 else value[1:]
@@ -345,18 +365,14 @@ def jvp(native, args, kwargs):
     primal = value[0] if has_aux else value
     outputs = crossing.leaves(primal, Tensor)
     dummies = [operator("zeros_like", o).requires_grad_(True) for o in outputs]
-    _depth.count += 1
-    try:
-        with enable_grad():
-            pulled = _pull(primal, dummies, leaves)
-            total = None
-            for g, direction in zip(pulled, v):
-                term = operator("sum", operator("mul", g, direction))
-                total = term if total is None else operator("add", total, term)
-            tangents = iter(_pull(total, None, dummies))
-    finally:
-        _depth.count -= 1
-    pushed = crossing.tree_map(lambda _: next(tangents).detach(), primal, Tensor)
+    with enable_grad():
+        pulled = _pull(primal, dummies, leaves, keep=True, again=True)
+        total = None
+        for g, direction in zip(pulled, v):
+            term = operator("sum", operator("mul", g, direction))
+            total = term if total is None else operator("add", total, term)
+        tangents = iter(_outermost(_pull(total, None, dummies, keep=True, again=bool(_depth.count))))
+    pushed = crossing.tree_map(lambda _: next(tangents), primal, Tensor)
     if has_aux:
         return _outermost(primal), pushed, _outermost(value[1] if len(value) == 2 else value[1:])
     return _outermost(primal), pushed

@@ -81,6 +81,8 @@ def _record(function, args, kwargs, trained):
     """Run under one node. `trained`: MindSpore Parameters that the call reads without getting them as arguments."""
     if crossing.state.weights:
         args, kwargs = crossing.tree_map(_with_history, (args, kwargs), NativeTensor)
+    else:
+        crossing.meet(crossing.leaves((args, kwargs), NativeTensor))
     ours = crossing.leaves((args, kwargs), Tensor)
     natives = [p for p in trained if p.requires_grad]
     natives += [p for p in crossing.leaves((args, kwargs), mindspore.Parameter) if p.requires_grad]
@@ -122,7 +124,7 @@ class _Plan:
         """Call with these MindSpore tensors in the places of ours; gives the MindSpore tensors of the result."""
         given = iter(inputs)
         args, kwargs = crossing.tree_map(lambda _: next(given), (self.args, self.kwargs), Tensor)
-        with crossing.pynative(), crossing.native_recording(recording):
+        with crossing.pynative(), crossing.one_node(), crossing.native_recording(recording):
             if recording and isinstance(self.function, _Named) and self.function.has_bprop:
                 output = crossing.in_native_graph(self.function.cell, self.function, args, kwargs)
             else:

@@ -14,6 +14,7 @@ import numpy as np
 from msadapter_hook import backend
 from msadapter_hook.tensor import Tensor, share_array
 
+_numbers = itertools.count()  # of parameters that MindSpore has to call something
 _links = weakref.WeakValueDictionary()  # id of either side -> Link
 
 
@@ -125,6 +126,5 @@ def native_tree(x):
     """`x` with our parameters in lists, tuples and dicts (and iterators) replaced by MindSpore's that share their memory."""
     from .crossing import tree_map
 
-    numbers = itertools.count()
     x = tree_map(lambda generator: list(generator), x, Iterator)
-    return tree_map(lambda t: native_parameter(t, f"parameter{next(numbers)}"), x, Tensor)
+    return tree_map(lambda t: native_parameter(t, f"parameter{next(_numbers)}"), x, Tensor)

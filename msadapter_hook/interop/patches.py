@@ -97,6 +97,77 @@ def functions(mindspore, wrap):
             wrap(cls, "__call__", _primitive)
 
 
+#: methods of MindSpore's tensors that take no tensor, so that they are left as they are
+PLAIN_METHODS = frozenset(
+    "asnumpy numpy item tolist from_numpy from_dlpack convert_bytes_to_tensor getitem_index_info setitem_index_info data_ptr dim "
+    "contiguous is_contiguous numel nelement ndimension stride storage_offset requires_grad_ register_hook remove_hook init_data "
+    "flush_from_cache is_init is_pinned set_param_info wait_pipeline to_dlpack hooks get_bytes astype storage untyped_storage "
+    "set_const_arg set_init_flag data_sync move_to to to_coo to_csr pin_memory is_shared is_complex is_signed "
+    "is_floating_point set_cast_dtype set_device_address set_dtype offload offload_file_path".split())
+#: Python's operators on MindSpore's tensors
+OPERATOR_METHODS = [
+    *[f"__{prefix}{name}__" for name in "add sub mul truediv floordiv mod pow matmul and or xor".split() for prefix in ("", "i")],
+    *[f"__{name}__" for name in "eq ne lt le gt ge getitem setitem contains".split()]]
+
+
+def tensors(mindspore, wrap):
+    """MindSpore's tensors beside ours: in operators, indices and methods, and made from ours."""
+
+    def method(wrapped, instance, args, kwargs):
+        ours = adapter_class()
+        if ours is None or not (takes_part(ours, args) or kwargs and takes_part(ours, kwargs.values())):
+            return wrapped(*args, **kwargs)
+        from . import natives
+
+        return natives.method(wrapped.__name__, instance, args, kwargs)
+
+    def made(wrapped, instance, args, kwargs):
+        ours = adapter_class()
+        if ours is not None and args and _holds(ours, args[0]):
+            from . import natives
+
+            args = (natives.data_of(args[0]), *args[1:])
+        return wrapped(*args, **kwargs)
+
+    def set_data(wrapped, instance, args, kwargs):
+        ours = adapter_class()
+        if ours is not None and (takes_part(ours, args) or takes_part(ours, kwargs.values())):
+            from . import natives
+
+            args, kwargs = tuple([natives.data_of(a) for a in args]), natives.data_of(kwargs)
+        result = wrapped(*args, **kwargs)
+        if "_adapter_link" in instance.__dict__:
+            from .parameters import replaced
+
+            replaced(instance)
+        return result
+
+    def listed(wrapped, instance, args, kwargs):
+        if adapter_class() is None:
+            return wrapped(*args, **kwargs)
+        from .parameters import native_tree
+
+        return wrapped(args[0], *native_tree(args[1:]), **native_tree(kwargs))
+
+    Tensor, Parameter = mindspore.Tensor, mindspore.Parameter
+    for name in dir(Tensor):
+        if name in OPERATOR_METHODS or not name.startswith("_") and name not in PLAIN_METHODS and callable(getattr(Tensor, name)):
+            wrap(Tensor, name, method)
+    wrap(sys.modules[Tensor.__module__], "_init", made)  # how Tensor(...) reads its data
+    wrap(Parameter, "__init__", made)
+    wrap(Parameter, "set_data", set_data)
+    wrap(mindspore.ParameterTuple, "__new__", listed)
+
+
+def _holds(ours, x):
+    """Whether the data of a new tensor are ours; of a long list only its first item is looked at."""
+    if isinstance(x, ours):
+        return True
+    if type(x) is list or type(x) is tuple:
+        return takes_part(ours, x if len(x) < 1000 else x[:1])
+    return False
+
+
 def cells(mindspore, wrap):
     """Calls of Cells, and places that take a network: a served module will do there."""
     nn, train = mindspore.nn, mindspore.train
@@ -131,18 +202,9 @@ def cells(mindspore, wrap):
         args, kwargs = native_tree((args, kwargs))
         return wrapped(*args, **kwargs)
 
-    def set_data(wrapped, instance, args, kwargs):
-        result = wrapped(*args, **kwargs)
-        if "_adapter_link" in instance.__dict__:
-            from .parameters import replaced
-
-            replaced(instance)
-        return result
-
     wrap(nn.Cell, "__call__", _cell)
     wrap(nn.Cell, "__setattr__", assigned)
     wrap(nn.Optimizer, "__init__", optimizer)
-    wrap(mindspore.Parameter, "set_data", set_data)
 
     def numbers(wrapped, instance, args, kwargs):
         ours = adapter_class()

@@ -5,7 +5,7 @@ from itertools import chain
 
 import numpy as np
 
-from msadapter_hook import prims
+from msadapter_hook import foreign, prims
 from msadapter_hook.tape import value_of
 from msadapter_hook.tensor import Tensor, dtypes, from_array, geometry, share_array
 from msadapter_hook.tensor.device import current_device
@@ -138,8 +138,8 @@ def arange(start, *rest):
 # ------------------------------------------------------------------------------------------------ from Python data
 def from_data(data, dtype=None):
     """A new tensor with a copy of nested Python data, NumPy arrays or tensors; TypeError and ValueError as PyTorch."""
-    if isinstance(data, Tensor):
-        made = data.detach().clone()
+    if isinstance(data, Tensor) or foreign.is_tensor(data):
+        made = foreign.tensor(data).detach().clone()
         return made if dtype is None else made.to(dtype)
     if isinstance(data, (np.ndarray, np.generic)):
         array = np.asarray(data)
@@ -164,6 +164,8 @@ def from_data(data, dtype=None):
     array = _plain_array(data, dtype)
     if array is not None:
         return from_array(array, dtype or dtypes.from_numpy_dtype(array.dtype))
+    if foreign.TENSORS:
+        data = foreign.tree(data)
     shape = _shape(data)
     flat = []
     _flatten(data, shape, 0, flat, ())

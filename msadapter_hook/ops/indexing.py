@@ -16,11 +16,17 @@ from .views import sliced
 _INDEX_TYPES = "tensors used as indices must be long, int, byte or bool tensors"
 
 
+#: parts of a key that are what they are
+_PLAIN = frozenset([int, slice, Tensor, type(None), type(Ellipsis), bool])
+
+
 def _normalise(key):
-    """The key as a tuple. A short list counts as a tuple where it holds sequences, tensors, slices, None or
-    Ellipsis."""
+    """The key as a tuple, tensors of other libraries made ours. A short list counts as a tuple where it holds sequences,
+    tensors, slices, None or Ellipsis."""
     if isinstance(key, tuple):
-        return key
+        return key if not foreign.TENSORS else tuple([i if type(i) in _PLAIN else foreign.tree(i) for i in key])
+    if type(key) not in _PLAIN:
+        key = foreign.tree(key)
     if isinstance(key, list) and len(key) < 32:
         for item in key:
             if item is None or item is Ellipsis or isinstance(item, (slice, Tensor, list, tuple, range, np.ndarray)):

@@ -95,6 +95,7 @@ def __reversed__(self):
 
 
 def __contains__(self, element):
+    element = foreign.tensor(element)
     if isinstance(element, (Tensor, int, float, complex, bool)):
         return bool((self == element).any().item())
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")

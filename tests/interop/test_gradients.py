@@ -62,7 +62,7 @@ def test_positions():
     assert ms.grad(f, 1)(a, b).tolist() == [6, 16]
     both = ms.grad(f, (0, 1))(a, b)
     assert isinstance(both, tuple) and [g.tolist() for g in both] == [[9, 16], [6, 16]]
-    assert [g.tolist() for g in ms.grad(f, (1,))(a, b)] == [[6, 16]]
+    assert ms.grad(f, (1,))(a, b).tolist() == [6, 16]
     with pytest.raises(ValueError, match="can not be None at the same time"):
         ms.grad(f, None)
 
@@ -116,13 +116,13 @@ def test_second_order():
 def test_products():
     x = torch.tensor([3.0])
     value, pull = ms.vjp(lambda a: a**2, x)
-    assert value.tolist() == [9] and pull(torch.tensor([2.0])).tolist() == [12] and pull(torch.tensor([1.0])).tolist() == [6]
+    assert value.tolist() == [9] and pull(torch.tensor([2.0]))[0].tolist() == [12] and pull(torch.tensor([1.0]))[0].tolist() == [6]
     values, tangents = ms.jvp(lambda a: (a**2, a * 3), x, torch.tensor([2.0]))
     assert [v.tolist() for v in values] == [[9], [9]] and [t.tolist() for t in tangents] == [[12], [6]]
     w = torch.nn.Parameter(torch.tensor([5.0]))
     _, pull = ms.vjp(lambda a: a * w, x, weights=[w])
     by_x, by_w = pull(torch.tensor([1.0]))
-    assert by_x.tolist() == [5] and by_w[0].tolist() == [3]
+    assert by_x[0].tolist() == [5] and by_w[0].tolist() == [3]
 
 
 def test_native_data_is_taken_in():
