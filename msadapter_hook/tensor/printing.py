@@ -159,7 +159,7 @@ def _with_suffixes(text, suffixes, indent, force_newline):
     parts = [text]
     used = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
-        if force_newline or used + len(suffix) + 2 > PRINT_OPTS.linewidth:
+        if force_newline and suffix is suffixes[0] or used + len(suffix) + 2 > PRINT_OPTS.linewidth:
             parts.append(",\n" + " " * indent + suffix)
             used = indent + len(suffix)
         else:
@@ -167,6 +167,11 @@ def _with_suffixes(text, suffixes, indent, force_newline):
             used += len(suffix) + 2
     parts.append(")")
     return "".join(parts)
+
+
+def _partner(default):
+    """The complex dtype that goes unnamed: only double has one of its own."""
+    return dt.complex128 if default is dt.float64 else dt.complex64
 
 
 def format_tensor(
@@ -177,17 +182,18 @@ def format_tensor(
     requires_grad=False,
     grad_fn_name=None,
     device=None,
-    layout_suffix=(),
     is_parameter=False,
     class_name="tensor",
     contents=None,
+    facts=(),
+    layout=None,
 ):
     """The text of a tensor.
 
     `array`: its elements (None for a tensor without data, whose `shape` is then given); `dtype`: its torch dtype;
     `grad_fn_name`: the name of the function that made it, or None; `device`: shown unless None (what is not the
-    default device); `layout_suffix`: further suffixes, as of sparse tensors, whose body is `contents`, then each on a
-    line of its own; `is_parameter`: under "Parameter containing:"; `class_name`: "tensor", or the name of a subclass.
+    default device); `contents`: the body of a sparse tensor, followed by `facts` (its size and number of elements) and,
+    after the dtype, its `layout`; `is_parameter`: under "Parameter containing:"; `class_name`: "tensor", or the name of a subclass.
     Source: PyTorch, the repr of torch.Tensor."""
     prefix = class_name + "("
     indent = len(prefix)
@@ -196,9 +202,10 @@ def format_tensor(
     default = dt.get_default_dtype()
     if contents is not None:
         body = contents
-        suffixes += [*layout_suffix]
-        if dtype is not default:
+        suffixes = [*facts, *suffixes]
+        if dtype not in (default, dt.int64, dt.bool_, _partner(default)):
             suffixes.append(f"dtype={dtype!r}")
+        suffixes.append(f"layout={layout!r}")
     elif array is None:
         body = "..."
         suffixes.append(f"size={shape}")
@@ -213,14 +220,12 @@ def format_tensor(
     else:
         if not PRINT_OPTS.edgeitems:  # a summary without values has the size instead
             suffixes.append(f"size={shape}")
-        # Only double has a complex partner of its own here: complex64 goes unnamed beside every other default.
-        partner = dt.complex128 if default is dt.float64 else dt.complex64
-        if dtype not in (default, dt.int64, dt.bool_, partner):
+        if dtype not in (default, dt.int64, dt.bool_, _partner(default)):
             suffixes.append(f"dtype={dtype!r}")
         body = format_values(array, indent)
     if grad_fn_name is not None:
         suffixes.append(f"grad_fn=<{grad_fn_name}>")
     elif requires_grad:
         suffixes.append("requires_grad=True")
-    text = _with_suffixes(prefix + body, suffixes, indent, contents is not None)
+    text = _with_suffixes(prefix + body, suffixes, indent, layout is dt.sparse_coo)
     return "Parameter containing:\n" + text if is_parameter else text

@@ -1,0 +1,11 @@
+"""Operators on sparse tensors, by composition over their elements; importing this package registers them."""
+
+from . import (  # noqa: F401
+    construction,
+    conversion,
+    elementwise,
+    methods,
+    products,
+    reductions,
+    shape,
+)
