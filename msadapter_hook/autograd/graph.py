@@ -28,8 +28,8 @@ class Node:
 
     @property
     def next_functions(self):
-        """(node, output number) for each differentiable input."""
-        return tuple([_edge(v) for v in self._node.inputs])
+        """(node, output number) for each differentiable input of the operator."""
+        return tuple(_edges(self._node))
 
     @property
     def metadata(self):
@@ -169,12 +169,53 @@ def _edge(value):
     return (public_node(value.node), value.index)
 
 
+def _edges(node):
+    """The edges of an operator, which may have been recorded as several nodes: those without a name are its inner ones, and so is
+    the view that was copied."""
+    name = node.operator or ""
+    whole = name == "UnfoldBackward0" and name or name.endswith("_copy") and name[:-len("_copy")]
+    constants = name.startswith(_default_name(node)[:-1]) and node.primitive.name != "masked_fill"
+    made, joined = [], False
+    for v in node.inputs:
+        if v.dtype.kind not in "fcV" or not v.requires_grad and not constants:
+            continue
+        inner = v.node if v.requires_grad and v.leaf is None else None
+        if inner is not None and (inner.operator is None or inner.operator == whole):
+            joined = True
+            made += [edge for edge in _edges(inner) if edge[0] is not None]
+        else:
+            made.append(_edge(v))
+    return list(dict.fromkeys(made)) if joined else made
+
+
 def gradient_edge_of(tensor):
     """The edge at which this tensor's gradient flows. Source: PyTorch, torch.autograd.graph.get_gradient_edge."""
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     with enable_grad():
         return GradientEdge(*_edge(origin(tensor.value)))
+
+
+def leaves_of(tensors):
+    """The accumulators (Leaf) that a backward from these tensors would reach."""
+    with enable_grad():
+        values = [origin(t.value) for t in tensors if t.requires_grad]
+    found, seen, stack = set(), set(), []
+
+    def follow(value):
+        if value.leaf is not None:
+            found.add(value.leaf)
+        elif value.node is not None and value.node.sequence not in seen:
+            seen.add(value.node.sequence)
+            stack.append(value.node)
+
+    for value in values:
+        follow(value)
+    while stack:
+        for value in stack.pop().inputs:
+            if value.requires_grad:
+                follow(value)
+    return found
 
 
 def edge_value(edge):

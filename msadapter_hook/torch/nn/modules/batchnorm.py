@@ -1,9 +1,10 @@
-# Batch normalization over 1, 2 and 3 dimensions, lazy forms, and SyncBatchNorm for a single process.
+# Batch normalization over 1, 2 and 3 dimensions, lazy forms, and SyncBatchNorm.
 from ... import empty, no_grad, ones, tensor, zeros
 from ... import long as _long
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter
+from ._sync_batchnorm import sync_batch_norm
 from .lazy import LazyModuleMixin
 from .module import Module
 
@@ -97,25 +98,24 @@ class _NormBase(Module):
 class _BatchNorm(_NormBase):
     def forward(self, input):
         self._check_input_dim(input)
+        factor = self._factor()
+        use_batch_statistics = self.training or (self.running_mean is None and self.running_var is None)
+        return F.batch_norm(input, *self._moving(), self.weight, self.bias, use_batch_statistics, factor, self.eps)
+
+    def _factor(self):
+        """How far the running statistics move with this batch, which is counted."""
         # momentum None: the cumulative average, whose factor depends on the number of batches.
         factor = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
             if self.momentum is None:
                 factor = 1.0 / float(self.num_batches_tracked)
-        use_batch_statistics = self.training or (self.running_mean is None and self.running_var is None)
-        # Running statistics go in only where they are used or updated.
+        return factor
+
+    def _moving(self):
+        """The running mean and variance, where they are used or updated."""
         keep = not self.training or self.track_running_stats
-        return F.batch_norm(
-            input,
-            self.running_mean if keep else None,
-            self.running_var if keep else None,
-            self.weight,
-            self.bias,
-            use_batch_statistics,
-            factor,
-            self.eps,
-        )
+        return (self.running_mean, self.running_var) if keep else (None, None)
 
 
 class _LazyNormBase(LazyModuleMixin, _NormBase):
@@ -206,8 +206,8 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 class SyncBatchNorm(_BatchNorm):
     """Batch normalization whose statistics span all processes of a group. Source: PyTorch, torch.nn.SyncBatchNorm.
 
-    In evaluation, and in training with a single process, it computes what BatchNorm computes. Training in a group of
-    several processes raises NotImplementedError.
+    In evaluation, and in training with a single process, it computes what BatchNorm computes; on every device, where PyTorch
+    wants one that is no CPU. Process group: `process_group`, or the default one.
     """
 
     def __init__(
@@ -234,12 +234,9 @@ class SyncBatchNorm(_BatchNorm):
         self._check_input_dim(input)
         if self.training and input.size(1) == 0:
             raise ValueError("SyncBatchNorm number of input channels should be non-zero")
-        if self.training and _world_size(self.process_group) > 1:
-            raise NotImplementedError(
-                "torch.nn.SyncBatchNorm: statistics across several processes are not available; use "
-                "torch.nn.BatchNorm1d/2d/3d, which normalizes within each process."
-            )
-        return super().forward(input)
+        if not (self.training and _world_size(self.process_group) > 1):
+            return super().forward(input)
+        return sync_batch_norm(input, self.weight, self.bias, *self._moving(), self.eps, self._factor(), self.process_group)
 
     @classmethod
     def convert_sync_batchnorm(cls, module, process_group=None):
