@@ -1,5 +1,6 @@
 """Tensor: a thin handle on a storage, a geometry and a history. Operators are attached to it by `ops`."""
 
+import warnings
 import weakref
 
 import numpy as np
@@ -31,7 +32,7 @@ class TensorBase:
     @classmethod
     def _make(cls, value: Value, dtype=None, stride=None, device=None):
         """A new tensor of this class over `value`, which becomes the base of a storage of its own."""
-        if value.wrapped:
+        if value.wrapped and not state.symbolic:
             return value.tensor
         self = object.__new__(cls)
         shape = value.shape
@@ -61,7 +62,7 @@ class TensorBase:
         self._offset = offset
         self._moves = moves
         self._value = None
-        self._generation = -1
+        self._generation = -1 - history.storage.generation  # not read yet, made at that generation
         self._dtype = dtype
         self._leaf = None
         self._extra = None
@@ -181,10 +182,13 @@ class TensorBase:
 
     def _through(self, v):
         """The base Value seen through the moves; nodes of the view bear its name."""
+        written = self._generation != -1 - self._history.storage.generation and not self._shared
         for move in self._moves:
             v = move.read(v)
-            if v.requires_grad and v.node.operator is None:
+            if v.requires_grad and v.node.operator is None and not written:
                 v.node.operator = move.grad_name
+        if written and v.requires_grad and v.node is not None and v.node.operator is None:
+            v.node.operator = "AsStridedBackward0"  # what PyTorch makes of a view after a write
         return v
 
     def _write(self, new: Value):
@@ -198,6 +202,8 @@ class TensorBase:
             result = write_through(self._moves, base, new)
             if state.enabled and not result.requires_grad and base.requires_grad:
                 result = prims.overwrite(base, result)
+            if result.node is not None and result.node.operator is None:
+                result.node.operator = "CopySlices"
             history.write(result)
             return
         if state.enabled and not new.requires_grad and history.value.requires_grad:
@@ -295,7 +301,14 @@ class TensorBase:
         """The gradient gathered by backward, or None. Source: PyTorch, Tensor.grad."""
         if self._leaf is not None:
             return self._leaf.grad
-        return self._extra.get("grad") if self._extra is not None else None
+        found = self._extra.get("grad") if self._extra is not None else None
+        if found is None and self.requires_grad and not self.retains_grad:
+            warnings.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
+                "during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() "
+                "on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead. See "
+                "github.com/pytorch/pytorch/pull/30531 for more information.", UserWarning, stacklevel=2)
+        return found
 
     @grad.setter
     def grad(self, new):
@@ -443,6 +456,11 @@ class TensorBase:
                 and self._stride == tensor._stride and self._offset == tensor._offset)
 
 
+def DISABLED_DISPATCH(func, types, args=(), kwargs=None):
+    """The `__torch_dispatch__` of classes that do not ask for it."""
+    raise RuntimeError("the class defines no __torch_dispatch__")
+
+
 def DISABLED(cls, func, types, args=(), kwargs=None):
     """The `__torch_function__` of classes that behave as plain tensors."""
     return Tensor._disabled_torch_function(func, args, kwargs or {})
@@ -456,10 +474,15 @@ class Tensor(TensorBase):
 
     #: Subclasses take part in what operators do through `__torch_function__`; plain tensors are not asked.
     _overrides = False
+    _asks = False  # by `__torch_function__`
+    _dispatches = False  # by `__torch_dispatch__`
+    __torch_dispatch__ = staticmethod(DISABLED_DISPATCH)
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        cls._overrides = getattr(cls.__torch_function__, "__func__", cls.__torch_function__) is not DISABLED
+        cls._asks = getattr(cls.__torch_function__, "__func__", cls.__torch_function__) is not DISABLED
+        cls._dispatches = cls.__torch_dispatch__ is not DISABLED_DISPATCH
+        cls._overrides = cls._asks or cls._dispatches
 
     @staticmethod
     def _make_subclass(cls, data, require_grad=False, **unused):
