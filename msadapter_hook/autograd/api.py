@@ -7,6 +7,7 @@ from msadapter_hook.prims import origin
 from msadapter_hook.tape import enable_grad, late
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor
+from msadapter_hook.tensor.compound import flow
 
 from .engine import Backward, key_of
 from .graph import GradientEdge, edge_value
@@ -28,6 +29,15 @@ def _as_tuple(x):
     if x is None:
         return ()
     return (x,) if isinstance(x, (Tensor, GradientEdge)) else tuple(x)
+
+
+def _flows(outputs, grads):
+    """The plain tensors that carry the gradients of compound ones (sparse, nested), with what is given for them."""
+    if not any(isinstance(t, Tensor) and t._compound for t in outputs):
+        return outputs, grads
+    given = (None,) * len(outputs) if grads is None else (grads,) if isinstance(grads, Tensor) else tuple(grads)
+    parts = [t._part_of(g) if isinstance(t, Tensor) and t._compound and isinstance(g, Tensor) else g for t, g in zip(outputs, given)]
+    return tuple([flow(t) if isinstance(t, Tensor) else t for t in outputs]), parts + list(given[len(parts):])
 
 
 def _cotangents(outputs, grads, batched=False):
@@ -96,13 +106,13 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         grad_tensors = grad_variables
     if inputs is not None and not isinstance(inputs, Tensor) and len(inputs := tuple(inputs)) == 0:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-    outputs = _as_tuple(tensors)
+    outputs, grad_tensors = _flows(_as_tuple(tensors), grad_tensors)
     cotangents, implicit = _cotangents(outputs, grad_tensors)
     retain_graph = create_graph if retain_graph is None else retain_graph
     roots = _roots(outputs, cotangents)
     wanted = None
     if inputs is not None:
-        inputs = _as_tuple(inputs)
+        inputs = _flows(_as_tuple(inputs), None)[0]
         wanted = []
         for t in inputs:
             if not isinstance(t, GradientEdge) and not t.requires_grad:
@@ -147,7 +157,12 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     allow_unused = materialize_grads if allow_unused is None else allow_unused
     if not only_inputs:
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True).", FutureWarning, stacklevel=2)
-    outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
+    outputs, grad_outputs = _flows(_as_tuple(outputs), grad_outputs)
+    given = _as_tuple(inputs)
+    inputs = _flows(given, None)[0] if all(isinstance(t, (Tensor, GradientEdge)) for t in given) else given
+    if any(isinstance(t, Tensor) and t._compound for t in given):
+        found = grad(outputs, inputs, grad_outputs, retain_graph, create_graph, True, allow_unused, is_grads_batched, materialize_grads)
+        return tuple([g if g is None or not (isinstance(t, Tensor) and t._compound) else t._like(g) for t, g in zip(given, found)])
     if is_grads_batched:
         return _batched(outputs, inputs, grad_outputs, create_graph, allow_unused, materialize_grads)
     cotangents, implicit = _cotangents(outputs, grad_outputs)

@@ -9,7 +9,9 @@ from msadapter_hook.tape import Node, Value, enable_grad, value_of
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tape.value import SECOND_TIME
 from msadapter_hook.tensor import Tensor, cast_value
+from msadapter_hook.tensor.compound import flow
 from msadapter_hook.tensor.core import DTYPE_OF
+from msadapter_hook.tensor.sparse import gradient_of
 
 from . import saved
 from .graph import Node as PublicNode
@@ -64,6 +66,8 @@ class BackwardNode(PublicNode, FunctionCtx):
         self._dirty = ()
         self._non_differentiable = ()
         self._released = False
+        self._compounds = {}  # the arguments that are compound tensors (sparse, nested), by place
+        self._wholes = {}  # of an output that is one: what makes its gradient of a Value
         self._forward = False
         self.saved_for_forward = ()
 
@@ -94,7 +98,7 @@ class BackwardNode(PublicNode, FunctionCtx):
                 raise TypeError("save_for_backward can only save variables, but argument "
                                 f"{len(made)} is of type {type(t).__name__}")
             for i, out in enumerate(outputs):
-                if t is out and node is not None:
+                if t is out and node is not None and not t._compound:
                     made.append(_SavedOutput(node, i, out))
                     break
             else:
@@ -109,11 +113,11 @@ class _SavedInput:
     __slots__ = ("tensor", "version", "packed", "hooks")
 
     def __init__(self, tensor):
-        if tensor._history.storage.inference:
+        if flow(tensor)._history.storage.inference:
             from msadapter_hook.ops.registry import INFERENCE_SAVED
 
             raise RuntimeError(INFERENCE_SAVED)
-        self.version = tensor._history.version.count
+        self.version = tensor._version
         self.hooks = state.saving
         if self.hooks is not None:
             self.tensor = None
@@ -157,18 +161,18 @@ class _SavedOutput:
 
 
 def _check(tensor, version):
-    if tensor._history.version.count != version:
+    if tensor._version != version:
         from .engine import modified
 
-        raise modified(tensor._history.version.count, version, tensor._size, tensor._dtype)
+        raise modified(tensor._version, version, tensor._size, tensor._dtype)
 
 
 class _FunctionPrimitive:
     """The primitive of one call: its gradient is the user's backward."""
 
     name = "function"
-    kernel = None
     outputs = None
+    kernel = None
 
     def __init__(self, ctx, positions, results):
         self.ctx = ctx
@@ -190,7 +194,8 @@ class _FunctionPrimitive:
         for g, (shape, dtype) in zip(grads, self.results):
             if g is None and ctx.materialize_grads:
                 g = value_of(np.zeros(shape, dtype))
-            given.append(Tensor._make(g) if g is not None else None)
+            whole = ctx._wholes.get(len(given), Tensor._make)
+            given.append(whole(g) if g is not None else None)
         function = ctx._function
         if function.vjp is not Function.vjp and function.backward is not Function.backward:
             raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
@@ -219,7 +224,8 @@ class _FunctionPrimitive:
                 continue
             if not isinstance(g, Tensor):
                 raise TypeError(f"expected Variable or None (got {type(g).__name__})")
-            g = cast_value(g.value, DTYPE_OF[v.dtype])
+            compound = ctx._compounds.get(place)
+            g = cast_value(gradient_of(g if compound is None else compound._part_of(g)), DTYPE_OF[v.dtype])
             if g.shape != v.shape:
                 g = _fit(g, v, ctx, len(out))
             out.append(g)
@@ -300,10 +306,12 @@ class Function(FunctionCtx, metaclass=_FunctionMeta):
         places = tuple([i for i, a in enumerate(args) if isinstance(a, Tensor)])
         tensors = [args[i] for i in places]
         recording = state.enabled and any(t.requires_grad for t in tensors)
+        compounds = {i: args[i] for i in places if args[i]._compound}
         needs = tuple([isinstance(a, Tensor) and a.requires_grad for a in args])
         ctx = BackwardNode(cls, needs)
+        ctx._compounds = compounds
         with enable_grad():
-            inputs = tuple([t.value for t in tensors])
+            inputs = tuple([flow(t).value for t in tensors])
         before, state.enabled = state.enabled, False
         levels, state.levels = state.levels, ()
         try:
@@ -404,12 +412,16 @@ def _finish(ctx, args, tensors, inputs, places, outputs):
             specs.append(((), np.dtype(np.float32)))
             made.append(out)
             continue
+        whole = out if out._compound else None
+        if whole is not None:
+            out = flow(whole)
+            ctx._wholes[i] = lambda g, whole=whole: whole._like(Tensor._make(g))
         with _no_recording():
             v = out.value
         specs.append((v.shape, v.dtype))
-        differentiable = id(out) not in plain and (out._dtype.is_floating_point or out._dtype.is_complex)
+        differentiable = id(outputs[i]) not in plain and (out._dtype.is_floating_point or out._dtype.is_complex)
         if not differentiable:
-            made.append(out)
+            made.append(outputs[i])
             continue
         value = Value(v.shape, v.dtype, v.numpy, None, node, i, True)
         values.append((i, value))
@@ -431,6 +443,8 @@ def _finish(ctx, args, tensors, inputs, places, outputs):
             out._history.value = value
             out._value, out._generation = None, -1
             made.append(out)
+        if whole is not None:
+            made[-1] = whole._like(made[-1])
         old.append(out)
     refs = [_dead] * len(outputs)
     for i, value in values:

@@ -21,8 +21,8 @@ _LIKE = _OPTIONS.replace("bool requires_grad", "MemoryFormat? memory_format=None
 def finish(tensor, device=None, requires_grad=False, layout=None):
     """Apply the options that every factory takes."""
     if layout is not None and layout is not dtypes.strided:
-        raise NotImplementedError(f"tensors with layout {layout} are made by torch.sparse_coo_tensor and its kin; ask "
-                                  "for torch.strided here")
+        raise NotImplementedError(f"Could not run 'aten::fill_' for a tensor of layout {layout}: torch.zeros and torch.sparse_coo_tensor "
+                                  "and its kin make such tensors; ask for torch.strided here")
     device = device or current_device()
     if device.type != "cpu":
         from .devices import place
@@ -43,6 +43,10 @@ def _filled(size, value, dtype):
 @composite(f"zeros(int[] size, {_OPTIONS}) -> Tensor", forms="function out")
 def zeros(size, dtype=None, layout=None, device=None, pin_memory=None, requires_grad=False, memory_format=None):
     """Zeros. Source: PyTorch, torch.zeros."""
+    if layout is not None and layout is not dtypes.strided:
+        from .sparse.construction import empty_sparse
+
+        return empty_sparse(size, dtype, layout, device, requires_grad)
     if any(n < 0 for n in size):
         raise RuntimeError("zeros: Dimension size must be non-negative.")
     made = _filled(size, 0, dtype or dtypes.get_default_dtype())

@@ -46,11 +46,11 @@ def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=
         raise RuntimeError("'weight' must be 2-D")
     _check_indices(indices, "embedding")
     _in_range(indices, weight.shape[0])
+    if sparse:
+        return prims.sparse_lookup(weight, indices, padding=padding_idx, scaled=scale_grad_by_freq)
     out = _rows(weight, indices)
     if not out.requires_grad:
         return out
-    if sparse:
-        warnings.warn("embedding: gradients for sparse=True are dense tensors here", stacklevel=6)
     at = indices.numpy
     if scale_grad_by_freq:
         counts = np.bincount(at.reshape(-1), minlength=weight.shape[0])[at]
@@ -102,8 +102,10 @@ plain(functional_embedding, name="nn.functional.embedding")
 # ------------------------------------------------------------------------------------------------ bags
 @operator("_embedding_bags(Tensor weight, Tensor indices, Tensor offsets, str mode, Tensor? per_sample_weights, int "
           "padding_idx, "
-          "bool include_last_offset, bool scale_grad_by_freq) -> Tensor", forms="function", grad_name="EmbeddingBagBackward0")
-def _embedding_bags(weight, indices, offsets, mode, per_sample_weights, padding_idx, include_last_offset, scale_grad_by_freq):
+          "bool include_last_offset, bool scale_grad_by_freq, bool sparse=False) -> Tensor", forms="function",
+          grad_name="EmbeddingBagBackward0")
+def _embedding_bags(weight, indices, offsets, mode, per_sample_weights, padding_idx, include_last_offset, scale_grad_by_freq,
+                    sparse=False):
     _check_indices(indices, "embedding_bag")
     outside = (indices.numpy < 0) | (indices.numpy >= weight.shape[0])
     if outside.any():
@@ -129,7 +131,8 @@ def _embedding_bags(weight, indices, offsets, mode, per_sample_weights, padding_
     bag_of = np.repeat(np.arange(bags), ends - starts)
     count = len(bag_of)
     live = at[:count] != padding_idx
-    rows = _rows(weight, value_of(np.ascontiguousarray(at[:count])))
+    places = value_of(np.ascontiguousarray(at[:count]))
+    rows = prims.sparse_lookup(weight, places, padding=padding_idx, scaled=False) if sparse else _rows(weight, places)
     if scale_grad_by_freq and rows.requires_grad:
         counts = np.bincount(at[:count], minlength=weight.shape[0])[at[:count]]
         rows = prims.graft(rows * value_of((1.0 / counts).astype(rows.dtype)[:, None]), rows.detach())
@@ -225,7 +228,7 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
         _check_padding(padding_idx, rows)
         padding_idx = padding_idx % rows
     return call("_embedding_bags", weight, input, offsets, mode, per_sample_weights, -1 if padding_idx is None else padding_idx,
-                include_last_offset, scale_grad_by_freq)
+                include_last_offset, scale_grad_by_freq, sparse)
 
 
 def call_int64():
@@ -262,7 +265,7 @@ def root_embedding_bag(weight, indices, offsets, scale_grad_by_freq=False, mode=
         padding_idx = -1
     indices = indices.reshape(-1)
     made = call("_embedding_bags", weight, indices, offsets, _MODES[mode], per_sample_weights, padding_idx, include_last_offset,
-                scale_grad_by_freq)
+                scale_grad_by_freq, sparse)
     at, starts, bags = indices.value.numpy, offsets.value.numpy, made.size(0)
     ends = starts[1:] if include_last_offset else np.append(starts[1:], at.size)
     bag_of = np.repeat(np.arange(bags), ends - starts[:bags]).astype(at.dtype)

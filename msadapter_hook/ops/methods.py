@@ -140,6 +140,8 @@ def __complex__(self):
 # ------------------------------------------------------------------------------------------------ conversion
 def convert(self, dtype=None, device=None, copy=False, memory_format=None):
     """The tensor in another dtype, device or memory format; itself where nothing changes."""
+    if self._compound:
+        return self._converted(dtype, device, copy)
     dtype = dtype or self._dtype
     made = self
     if dtype is not self._dtype:

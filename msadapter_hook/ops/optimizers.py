@@ -27,7 +27,7 @@ def _fits(*groups):
         if first._dtype.numpy not in _FLOATS:
             return False
         for t in tensors[1:]:
-            if t._dtype is not first._dtype or t._size != first._size:
+            if t._compound or t._dtype is not first._dtype or t._size != first._size:
                 return False
     return True
 

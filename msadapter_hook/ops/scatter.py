@@ -91,7 +91,7 @@ def gather(self, dim, index, sparse_grad=False):
         flat = prims.reshape(self, shape=(self.size,))
         return prims.reshape(prims.take_along(flat, prims.reshape(index, shape=(index.size,)), axis=0),
                              shape=index.shape)
-    return prims.take_along(self, index, axis=d)
+    return (prims.sparse_gather if sparse_grad else prims.take_along)(self, index, axis=d)
 
 
 @composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", forms="function method out")

@@ -2,6 +2,7 @@
 from collections import OrderedDict
 
 from msadapter_hook.tensor import Tensor
+from msadapter_hook.tensor.dtype import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 
 from ._utils import (
     _get_obj_state,
@@ -30,9 +31,6 @@ def _rebuild_from_type_v2(func, new_type, args, state):
 def _reduce_plain(self):
     if self.device.type == "meta":
         return _rebuild_meta_tensor_no_storage, (self.dtype, tuple(self.size()), self.stride(), self.requires_grad)
-    if self.is_sparse:
-        parts = (self._indices(), self._values(), self.size(), self.is_coalesced())
-        return _rebuild_sparse_tensor, (self.layout, parts)
     geometry = (self.storage_offset(), tuple(self.size()), self.stride())
     hooks = OrderedDict()  # hooks are never saved; the format has a place for them
     if _legacy_storage_class(self.dtype) is None:
@@ -41,8 +39,20 @@ def _reduce_plain(self):
     return _rebuild_tensor_v2, (storage, *geometry, self.requires_grad, hooks)
 
 
+def _reduce_compound(self):
+    if self.layout is sparse_coo:
+        return _rebuild_sparse_tensor, (sparse_coo, (self._indices(), self._values(), self.size(), self.is_coalesced()))
+    if self.layout in (sparse_csr, sparse_bsr):
+        return _rebuild_sparse_tensor, (self.layout, (self.crow_indices(), self.col_indices(), self.values().detach(), self.size()))
+    if self.layout in (sparse_csc, sparse_bsc):
+        return _rebuild_sparse_tensor, (self.layout, (self.ccol_indices(), self.row_indices(), self.values().detach(), self.size()))
+    return self._reduced()
+
+
 def _reduce_ex(self, protocol):
     warn_if_has_hooks(self)
+    if self._compound:
+        return _reduce_compound(self)
     state = _get_obj_state(self)
     if type(self) is Tensor and not state:
         return _reduce_plain(self)

@@ -137,14 +137,16 @@ def _rebuild_device_tensor_from_cpu_tensor(data, dtype, device, requires_grad):
 
 
 def _rebuild_sparse_tensor(layout, data):
-    """A sparse COO tensor from indices, values and size."""
-    from . import sparse_coo, sparse_coo_tensor
+    """A sparse tensor from its parts (indices, values, size, or those of a compressed layout), which are checked: files lie."""
+    from . import sparse_bsc, sparse_bsr, sparse_compressed_tensor, sparse_coo, sparse_coo_tensor, sparse_csc, sparse_csr
 
-    if layout != sparse_coo:
+    if layout is sparse_coo:
+        indices, values, size = data[:3]
+        coalesced = data[3] if len(data) > 3 else False
+        return sparse_coo_tensor(indices, values, size, is_coalesced=coalesced or None, check_invariants=True)
+    if layout not in (sparse_csr, sparse_csc, sparse_bsr, sparse_bsc):
         raise NotImplementedError(f"loading of a sparse tensor of layout {layout} is not supported; save it dense")
-    indices, values, size = data[:3]
-    coalesced = data[3] if len(data) > 3 else False
-    return sparse_coo_tensor(indices, values, size, is_coalesced=coalesced or None)
+    return sparse_compressed_tensor(*data[:4], layout=layout, check_invariants=True)
 
 
 def _unsupported(kind):

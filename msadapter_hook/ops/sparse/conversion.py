@@ -20,6 +20,7 @@ from msadapter_hook.tensor.sparse import (
 )
 
 from .. import arguments
+from .origin import origin_of, remember
 
 
 def plain_tensor(value, dtype=None):
@@ -39,7 +40,7 @@ def coalesce(self):
         made = SparseTensor._of(at[:, first], elements, self._size, True)
     else:
         made = SparseTensor._of(self._places, self._elements.clone(), self._size, True)
-    return recorded_name(made, "CoalesceBackward0")
+    return remember(recorded_name(made, "CoalesceBackward0"), origin_of(self))
 
 
 def to_dense(self, dtype=None, masked_grad=None):
@@ -81,7 +82,8 @@ def to_coordinates(self):
         order = np.argsort(flat, kind="stable")
         at, elements, flat = at[:, order], plain_tensor(gathered(elements.value, order), self._dtype), flat[order]
     ordered = self._order in BY_ROW and bool((flat[1:] > flat[:-1]).all())
-    return recorded_name(SparseTensor._of(at, elements, self._size, ordered), "ToSparseBackward0")
+    made = recorded_name(SparseTensor._of(at, elements, self._size, ordered), "ToSparseBackward0")
+    return remember(made, origin_of(self))
 
 
 def _dense_of_compressed(self):
@@ -106,7 +108,7 @@ def dense_to_coordinates(self, sparse):
         raise RuntimeError(f"dense_to_sparse: sparse_dim argument must be in [0,{self.ndim}] range, but {sparse} is given")
     if sparse == 0 and self.ndim:
         raise RuntimeError("dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0")
-    return at_places(self, _nonzero_places(self, sparse), True, "ToSparseBackward1")
+    return remember(at_places(self, _nonzero_places(self, sparse), True, "ToSparseBackward1"), self)
 
 
 def at_places(dense, at, coalesced, name):
@@ -135,7 +137,7 @@ def compress(self, layout, block=None, name="ToSparseBackward0"):
         elements = passed(elements, name)
     pointers = np.concatenate([[0], np.cumsum(np.bincount(at[row], minlength=self._size[row]))]).astype(np.int64)
     made = CompressedTensor._of(from_array(pointers), from_array(at[column].copy()), elements, self._size, layout)
-    return recorded_name(made, name)
+    return remember(recorded_name(made, name), origin_of(self))
 
 
 def _short(layout):
@@ -202,7 +204,7 @@ def _as_layout(self, layout, block, dense):
     if self.layout is layout and (block is None or block == self._block):
         return self
     if not self._compound:
-        return compress_dense(self, layout, block, dense)
+        return remember(compress_dense(self, layout, block, dense), self)
     if block is not None:
         made = compress_dense(to_dense(self), layout, block, dense_dims(self))
         return made

@@ -13,6 +13,7 @@ from msadapter_hook.tensor.sparse import CompressedTensor, SparseTensor, gathere
 from ..compound import implement
 from ..registry import OPERATORS, call
 from .conversion import coalesce, compress, plain_tensor, to_coordinates
+from .origin import follow, recorded
 
 # Functions of one operand with f(0) = 0 (or False), which so act on the elements alone
 _KEEP_ZERO = ("abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan isneginf isposinf log1p nan_to_num "
@@ -37,7 +38,7 @@ for _name in _KEEP_ZERO.split():
 
 @implement(SparseTensor, CompressedTensor, names="neg negative")
 def neg(self):
-    return self._like(call("neg", self._elements))
+    return follow(self._like(call("neg", self._elements)), OPERATORS["neg"], self)
 
 
 @implement(SparseTensor, CompressedTensor, names="positive conj resolve_conj resolve_neg detach")
@@ -110,8 +111,8 @@ def _add_to_dense(self, other, alpha):
     sparse = other._places._size[0]
     rows = int(np.prod(self._size[:sparse], dtype=np.int64))
     flat = prims.reshape(cast_value(self.value, dtype), shape=(rows, *self._size[sparse:]))
-    made = prims.index_add(flat, value_of(other._flat), elements, axis=0)
-    return plain_tensor(prims.reshape(made, shape=tuple(self._size)), dtype)
+    made = prims.reshape(prims.index_add(flat, value_of(other._flat), elements, axis=0), shape=tuple(self._size))
+    return plain_tensor(recorded(made, lambda a, b: call("add", a, b, alpha=alpha), self, other), dtype)
 
 
 def _add_compressed(self, other, alpha):
@@ -153,7 +154,7 @@ def mul(self, other):
     if not (isinstance(self, Tensor) and self._compound):
         self, other = other, self
     if _alone(other):
-        return self._like(call("mul", self._elements, other))
+        return follow(self._like(call("mul", self._elements, other)), OPERATORS["mul"], self, other)
     if isinstance(self, CompressedTensor) or isinstance(other, CompressedTensor):
         return _mul_compressed(self, other)
     if not other._compound:
@@ -207,7 +208,7 @@ def _divided(name):
             raise RuntimeError(f"Sparse division requires a scalar or zero-dim dense tensor divisor (got shape {shape} for divisor)")
         one = coalesce(self) if isinstance(self, SparseTensor) and (rounding_mode or name == "floor_divide") else self
         options = {"rounding_mode": rounding_mode} if rounding_mode else {}
-        return one._like(call(name, one._elements, other, **options))
+        return follow(one._like(call(name, one._elements, other, **options)), lambda a: call(name, a, other, **options), self)
 
     return run
 

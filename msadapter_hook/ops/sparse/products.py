@@ -9,10 +9,12 @@ from msadapter_hook.tensor.compound import recorded_name, refusal
 from msadapter_hook.tensor.sparse import BLOCKED, CompressedTensor, SparseTensor, gathered, scattered
 
 from ..compound import implement
-from ..registry import call
+from ..registry import OPERATORS, call
 from .conversion import coalesce, compress, plain_tensor, to_coordinates, to_dense
+from .origin import recorded
 
 BOTH = (SparseTensor, CompressedTensor)
+_UNMASKED = ("MmBackward0", "MvBackward0", "AddmmBackward0")
 
 
 def _coordinates(matrix):
@@ -92,6 +94,8 @@ def product(self, other, name):
     if self._compound and other._compound:
         return recorded_name(_times_sparse(self, other), "SparseSparseMatmulBackward0")
     value = _times_dense(self, other) if self._compound else _dense_times(self, other)
+    if name in _UNMASKED:
+        value = recorded(value, OPERATORS["mm"], self, other)
     return recorded_name(plain_tensor(value), name)
 
 
@@ -170,7 +174,8 @@ def bmm(self, mat2):
     blocks = np.stack([at[0] * rows + at[1], at[0] * inner + at[2]])
     dense = prims.reshape(mat2.value, shape=(count * inner, mat2._size[2]))
     made = prims.sparse_product(value_of(blocks), self._elements.value, dense, rows=count * rows)
-    return recorded_name(plain_tensor(prims.reshape(made, shape=(count, rows, mat2._size[2]))), "BmmBackward0")
+    made = recorded(prims.reshape(made, shape=(count, rows, mat2._size[2])), OPERATORS["bmm"], self, mat2)
+    return recorded_name(plain_tensor(made), "BmmBackward0")
 
 
 @implement(*BOTH, names="nn.functional.linear linear")

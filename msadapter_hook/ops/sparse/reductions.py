@@ -13,6 +13,7 @@ from msadapter_hook.tensor.sparse import CompressedTensor, SparseTensor, gathere
 from ..compound import implement
 from ..registry import call
 from .conversion import coalesce, compress, plain_tensor, to_coordinates, wrapped_dims
+from .origin import recorded
 
 
 def _sum_dtype(self, dtype):
@@ -27,6 +28,7 @@ def sum(self, dim=None, keepdim=False, dtype=None):
     wanted = _sum_dtype(self, dtype)
     if dim is None or isinstance(dim, tuple) and not dim:
         total = call("sum", self._elements, dtype=wanted)
+        total = plain_tensor(recorded(total.value, lambda a: call("sum", a, dtype=wanted), self))
         return recorded_name(total.reshape((1,) * self.ndim) if keepdim else total, "SumBackward0")
     dims = wrapped_dims(dim, self.ndim)
     sparse = self._places._size[0]
@@ -50,7 +52,9 @@ def sum(self, dim=None, keepdim=False, dtype=None):
 @implement(CompressedTensor, names="sum")
 def compressed_sum(self, dim=None, keepdim=False, dtype=None):
     if dim is None or isinstance(dim, tuple) and not dim:
-        return recorded_name(call("sum", self._elements, dtype=_sum_dtype(self, dtype)), "SumBackward0")
+        wanted = _sum_dtype(self, dtype)
+        total = call("sum", self._elements, dtype=wanted)
+        return recorded_name(plain_tensor(recorded(total.value, lambda a: call("sum", a, dtype=wanted), self)), "SumBackward0")
     if not keepdim:
         raise RuntimeError("reduction operations on CSR tensors with keepdim=False is unsupported")
     if self._batch or self.layout is not dtypes.sparse_csr:

@@ -11,6 +11,7 @@ from msadapter_hook.tensor.sparse import BLOCKED, CompressedTensor, SparseTensor
 from ..compound import implement
 from ..registry import call
 from .conversion import plain_tensor, to_coordinates, wrapped_dims
+from .origin import follow
 
 _OTHER_WAY = {dtypes.sparse_csr: dtypes.sparse_csc, dtypes.sparse_csc: dtypes.sparse_csr, dtypes.sparse_bsr: dtypes.sparse_bsc,
               dtypes.sparse_bsc: dtypes.sparse_bsr}
@@ -26,7 +27,8 @@ def _permuted(self, order, name):
     dense = [d - sparse + 1 for d in order[sparse:]]
     elements = call("permute", self._elements, (0, *dense)) if dense != sorted(dense) else passed(self._elements, name)
     size = [self._size[d] for d in order]
-    return recorded_name(SparseTensor._of(at, elements, size, self._coalesced and list(order) == sorted(order)), name)
+    made = recorded_name(SparseTensor._of(at, elements, size, self._coalesced and list(order) == sorted(order)), name)
+    return follow(made, lambda a: call("permute", a, tuple(order)), self)
 
 
 @implement(SparseTensor, names="transpose swapaxes swapdims")
@@ -77,7 +79,8 @@ def compressed_transpose(self, dim0=None, dim1=None, axis0=None, axis1=None):
     else:
         elements = passed(self._elements, "TransposeBackward0")
     made = CompressedTensor._of(self._pointers, self._others, elements, size, _OTHER_WAY[self._order])
-    return recorded_name(made, "TransposeBackward0")
+    made = recorded_name(made, "TransposeBackward0")
+    return follow(made, lambda a: call("transpose", a, self._batch, self._batch + 1), self)
 
 
 # ------------------------------------------------------------------------------------------------ parts
