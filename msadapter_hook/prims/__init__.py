@@ -14,3 +14,4 @@ from .pooling import *  # noqa: F403
 from .recurrent import *  # noqa: F403
 from .reduction import *  # noqa: F403
 from .resampling import *  # noqa: F403
+from .sparse import *  # noqa: F403
