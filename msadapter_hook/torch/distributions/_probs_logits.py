@@ -2,7 +2,7 @@
 from numbers import Number
 
 from .. import tensor
-from .utils import broadcast_all
+from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
 
 
 def one_of(probs, logits):
@@ -30,4 +30,23 @@ def expand_given(self, new, shape):
             new._param = value
 
 
-__all__ = ["Number", "expand_given", "one_of", "take", "tensor"]
+class Binary:
+    """A distribution over trials that succeed or fail: `probs` and `logits` are a number a trial, in `_param` the one given."""
+
+    @lazy_property
+    def logits(self):
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self):
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def param_shape(self):
+        return self._param.size()
+
+    def _new(self, *args, **kwargs):
+        return self._param.new(*args, **kwargs)
+
+
+__all__ = ["Binary", "Number", "expand_given", "one_of", "take", "tensor"]

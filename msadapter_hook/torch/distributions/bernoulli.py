@@ -3,15 +3,15 @@ from .. import Size, arange, exp, log1p, nan, no_grad
 from .. import bernoulli as _bernoulli
 from ..nn.functional import binary_cross_entropy_with_logits
 from . import constraints
-from ._probs_logits import expand_given, take
+from ._probs_logits import Binary, expand_given, take
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from .utils import broadcast_all
 
 __all__ = ["Bernoulli"]
 
 
-class Bernoulli(ExponentialFamily):
+class Bernoulli(Binary, ExponentialFamily):
     """1 with probability `probs`, else 0 (PyTorch, torch.distributions.Bernoulli)."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -31,9 +31,6 @@ class Bernoulli(ExponentialFamily):
         new._validate_args = self._validate_args
         return new
 
-    def _new(self, *args, **kwargs):
-        return self._param.new(*args, **kwargs)
-
     @property
     def mean(self):
         return self.probs
@@ -47,18 +44,6 @@ class Bernoulli(ExponentialFamily):
     @property
     def variance(self):
         return self.probs * (1 - self.probs)
-
-    @lazy_property
-    def logits(self):
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self):
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self):
-        return self._param.size()
 
     def sample(self, sample_shape=Size()):
         shape = self._extended_shape(sample_shape)

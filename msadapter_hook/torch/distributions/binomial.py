@@ -2,9 +2,8 @@
 from .. import Size, arange, lgamma, no_grad
 from .. import binomial as _binomial
 from . import constraints
-from ._probs_logits import take
+from ._probs_logits import Binary, take
 from .distribution import Distribution
-from .utils import lazy_property, logits_to_probs, probs_to_logits
 
 __all__ = ["Binomial"]
 
@@ -14,7 +13,7 @@ def _clamp_by_zero(x):
     return (x.clamp(min=0) + x - x.clamp(max=0)) / 2
 
 
-class Binomial(Distribution):
+class Binomial(Binary, Distribution):
     """Number of successes in `total_count` trials (PyTorch, torch.distributions.Binomial)."""
 
     arg_constraints = {
@@ -34,9 +33,6 @@ class Binomial(Distribution):
         new._param = new.probs if "probs" in new.__dict__ else new.logits
         return new
 
-    def _new(self, *args, **kwargs):
-        return self._param.new(*args, **kwargs)
-
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self):
         return constraints.integer_interval(0, self.total_count)
@@ -52,18 +48,6 @@ class Binomial(Distribution):
     @property
     def variance(self):
         return self.total_count * self.probs * (1 - self.probs)
-
-    @lazy_property
-    def logits(self):
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self):
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self):
-        return self._param.size()
 
     def sample(self, sample_shape=Size()):
         shape = self._extended_shape(sample_shape)

@@ -5,14 +5,14 @@ from .. import Size, exp, log, log1p, no_grad, ones_like, rand, where
 from .. import abs as _abs
 from ..nn.functional import binary_cross_entropy_with_logits
 from . import constraints
-from ._probs_logits import one_of
+from ._probs_logits import Binary, one_of
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs, probs_to_logits
+from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs
 
 __all__ = ["ContinuousBernoulli"]
 
 
-class ContinuousBernoulli(ExponentialFamily):
+class ContinuousBernoulli(Binary, ExponentialFamily):
     """Density proportional to p^x (1 - p)^(1 - x) (PyTorch, torch.distributions.ContinuousBernoulli).
 
     Between the `lims` around one half the formulas cancel; Taylor series stand in for them."""
@@ -40,9 +40,6 @@ class ContinuousBernoulli(ExponentialFamily):
         new._param = new.probs if "probs" in new.__dict__ else new.logits
         new._lims = self._lims
         return new
-
-    def _new(self, *args, **kwargs):
-        return self._param.new(*args, **kwargs)
 
     def _outside_unstable_region(self):
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
@@ -80,16 +77,8 @@ class ContinuousBernoulli(ExponentialFamily):
         return where(self._outside_unstable_region(), values, taylor)
 
     @lazy_property
-    def logits(self):
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
     def probs(self):
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
-
-    @property
-    def param_shape(self):
-        return self._param.size()
 
     def sample(self, sample_shape=Size()):
         with no_grad():

@@ -2,15 +2,15 @@
 from .. import Size, exp, lgamma, no_grad, poisson
 from ..nn.functional import logsigmoid
 from . import constraints
-from ._probs_logits import take
+from ._probs_logits import Binary, take
 from .distribution import Distribution
 from .gamma import Gamma
-from .utils import lazy_property, logits_to_probs, probs_to_logits
+from .utils import lazy_property
 
 __all__ = ["NegativeBinomial"]
 
 
-class NegativeBinomial(Distribution):
+class NegativeBinomial(Binary, Distribution):
     """Successes before `total_count` failures (PyTorch, torch.distributions.NegativeBinomial)."""
 
     arg_constraints = {
@@ -30,9 +30,6 @@ class NegativeBinomial(Distribution):
         new._param = new.probs if "probs" in new.__dict__ else new.logits
         return new
 
-    def _new(self, *args, **kwargs):
-        return self._param.new(*args, **kwargs)
-
     @property
     def mean(self):
         return self.total_count * exp(self.logits)
@@ -46,18 +43,6 @@ class NegativeBinomial(Distribution):
         from .. import sigmoid
 
         return self.mean / sigmoid(-self.logits)
-
-    @lazy_property
-    def logits(self):
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self):
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self):
-        return self._param.size()
 
     @lazy_property
     def _gamma(self):

@@ -1,16 +1,16 @@
 # Relaxed Bernoulli distributions: differentiable stand-ins on (0, 1).
 from .. import Size, rand
 from . import constraints
-from ._probs_logits import one_of
+from ._probs_logits import Binary, one_of
 from .distribution import Distribution
 from .transformed_distribution import TransformedDistribution
 from .transforms import SigmoidTransform
-from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs, probs_to_logits
+from .utils import broadcast_all, clamp_probs
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
 
-class LogitRelaxedBernoulli(Distribution):
+class LogitRelaxedBernoulli(Binary, Distribution):
     """The logit of a relaxed Bernoulli (PyTorch, torch.distributions.LogitRelaxedBernoulli)."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -31,21 +31,6 @@ class LogitRelaxedBernoulli(Distribution):
         new.temperature = self.temperature
         new._param = new.probs if "probs" in new.__dict__ else new.logits
         return new
-
-    def _new(self, *args, **kwargs):
-        return self._param.new(*args, **kwargs)
-
-    @lazy_property
-    def logits(self):
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self):
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self):
-        return self._param.size()
 
     def rsample(self, sample_shape=Size()):
         shape = self._extended_shape(sample_shape)
