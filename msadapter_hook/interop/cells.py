@@ -126,6 +126,17 @@ class ServedCell(nn.Cell):
             self.module.train(mode)
         return self
 
+    def add_flags(self, **flags):
+        """Flags of the Cell; those of `to_float` (also of a Cell that holds this one) are a precision for the module."""
+        super().add_flags(**flags)
+        if "module" in self.__dict__ and flags.keys() >= {"fp16", "bf16", "fp32"}:
+            from .amp import restore, set_level
+
+            if flags["fp16"] or flags["bf16"]:
+                set_level(self.module, "O3", mindspore.bfloat16 if flags["bf16"] else mindspore.float16)
+            else:
+                restore(self.module)
+
     def __getattr__(self, name):
         try:
             return super().__getattr__(name)

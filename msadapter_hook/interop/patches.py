@@ -220,8 +220,8 @@ def cells(mindspore, wrap):
         for name in names.split():
             wrap(getattr(owner, name), "__init__", networks)
     for owner, names in (
-        (mindspore, "save_checkpoint load_param_into_net build_train_network"),
-        (train, "save_checkpoint load_param_into_net build_train_network"),
+        (mindspore, "save_checkpoint load_param_into_net"),
+        (train, "save_checkpoint load_param_into_net"),
         (train.serialization, "save_checkpoint load_param_into_net"),
     ):
         for name in names.split():
@@ -268,16 +268,55 @@ def transforms(mindspore, wrap):
 
 
 def amp(mindspore, wrap):
-    """auto_mixed_precision on a served module."""
+    """auto_mixed_precision and build_train_network on served modules; MindSpore's scalers on our tensors."""
 
-    def mixed(wrapped, instance, args, kwargs):
+    def lazily(name):
+        def wrapper(wrapped, instance, args, kwargs):
+            if adapter_class() is None:
+                return wrapped(*args, **kwargs)
+            from . import amp
+
+            return getattr(amp, name)(wrapped, args, kwargs)
+
+        return wrapper
+
+    def scaler(multiply):
+        def wrapper(wrapped, instance, args, kwargs):
+            ours = adapter_class()
+            inputs = [*args, *kwargs.values()]
+            if ours is None or not takes_part(ours, inputs):
+                return wrapped(*args, **kwargs)
+            from . import amp
+
+            return amp.scaled(instance, inputs[0], multiply)
+
+        return wrapper
+
+    def adjust(wrapped, instance, args, kwargs):
         if adapter_class() is None:
             return wrapped(*args, **kwargs)
-        from .amp import auto_mixed_precision
+        from .crossing import cast_to_ms_tensor
 
-        return auto_mixed_precision(wrapped, args, kwargs)
+        args, kwargs = cast_to_ms_tensor((args, kwargs))
+        return wrapped(*args, **kwargs)
 
-    wrap(mindspore.amp, "auto_mixed_precision", mixed)
+    def finite(wrapped, instance, args, kwargs):
+        ours = adapter_class()
+        inputs = [*args, *kwargs.values()]
+        if ours is None or not takes_part(ours, inputs):
+            return wrapped(*args, **kwargs)
+        from . import amp
+
+        return amp.all_finite(wrapped, inputs[0])
+
+    for owner in (mindspore.amp, mindspore.train.amp):
+        wrap(owner, "auto_mixed_precision", lazily("auto_mixed_precision"))
+        wrap(owner, "build_train_network", lazily("build_train_network"))
+    for cls in (mindspore.amp.StaticLossScaler, mindspore.amp.DynamicLossScaler):
+        wrap(cls, "scale", scaler(True))
+        wrap(cls, "unscale", scaler(False))
+        wrap(cls, "adjust", adjust)
+    wrap(mindspore.amp, "all_finite", finite)
 
 
 def jit(mindspore, wrap):

@@ -10,10 +10,12 @@ from mindspore import nn
 # of functional_loops.py under PyTorch 2.13
 LOSSES = [2.296316146850586, 2.3145532608032227, 2.3332104682922363, 2.2725658416748047, 2.311220645904541]
 WEIGHTS = 1822.8776558339596
+# of the same loop under torch.autocast(dtype=torch.float16), with the scaler and clipping
+AUTOCAST_LOSSES = [2.2963082790374756, 2.3145592212677, 2.333240032196045, 2.2725322246551514, 2.3111655712127686]
 
 
-def close(losses, net=None, tolerance=1e-4):
-    assert losses == pytest.approx(LOSSES[:len(losses)], abs=tolerance)
+def close(losses, net=None):
+    assert losses == pytest.approx(LOSSES[:len(losses)], abs=1e-4)
     if net is not None:
         assert sum(p.detach().abs().sum().item() for p in net.parameters()) == pytest.approx(WEIGHTS, rel=1e-4)
 
@@ -50,8 +52,8 @@ def test_functional(mode):
     close(losses, net)
 
 
-@pytest.mark.parametrize("level, tolerance", [("O0", 1e-4), ("O2", 5e-4), ("O3", 5e-4)])
-def test_functional_mixed_precision(level, tolerance):
+@pytest.mark.parametrize("level", ["O0", "O1", "O2", "O3", "auto"])
+def test_functional_mixed_precision(level):
     net, criterion = lenet(torch), torch.nn.CrossEntropyLoss()
     net.train()
     net = ms.amp.auto_mixed_precision(net, level)
@@ -70,7 +72,25 @@ def test_functional_mixed_precision(level, tolerance):
         grads = ms.ops.clip_by_global_norm(grads, 100.0)
         scaler.step(optimizer, grads)
         scaler.update()
-    close(losses, tolerance=tolerance)
+    close(losses)
+    assert losses == pytest.approx(AUTOCAST_LOSSES, abs=1e-4)
+
+
+def test_mixed_precision_as_written_for_pytorch():
+    net, criterion = lenet(torch), torch.nn.CrossEntropyLoss()
+    optimizer, scaler = optimizer_of(net), torch.amp.GradScaler("cpu", init_scale=256.0)
+    losses = []
+    for data, label in batches(torch):
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.float16):
+            loss = criterion(net(data), label)
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        torch.nn.utils.clip_grad_norm_(net.parameters(), 100.0)
+        scaler.step(optimizer)
+        scaler.update()
+        losses.append(loss.item())
+    assert losses == pytest.approx(AUTOCAST_LOSSES, abs=1e-4)
 
 
 def native_optimizer(net):
