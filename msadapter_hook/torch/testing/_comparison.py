@@ -5,12 +5,31 @@ import numbers
 
 import numpy as np
 
-from .. import Tensor, as_tensor, bfloat16, complex32, complex64, complex128, float16, float32, float64
+from .. import (
+    Tensor,
+    as_tensor,
+    bfloat16,
+    complex32,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    promote_types,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+)
 
 __all__ = ["assert_allclose", "assert_close"]
 
 _TOLERANCES = {float16: (1e-3, 1e-5), bfloat16: (1.6e-2, 1e-5), float32: (1.3e-6, 1e-5), float64: (1e-7, 1e-7),
                complex32: (1e-3, 1e-5), complex64: (1.3e-6, 1e-5), complex128: (1e-7, 1e-7)}
+
+
+_SPARSE = (sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)
 
 
 def _tolerances(a, b, rtol, atol):
@@ -27,7 +46,7 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
     """AssertionError unless `actual` and `expected` (tensors, numbers, or nested containers of them) agree. Source: PyTorch,
     torch.testing.assert_close."""
     try:
-        _compare(actual, expected, (), rtol, atol, equal_nan, check_dtype, check_stride, check_device)
+        _compare(actual, expected, (), rtol, atol, equal_nan, check_dtype, check_stride, check_device, check_layout)
     except AssertionError as error:
         text = str(error)
         raise AssertionError(msg(text) if callable(msg) else msg if msg is not None else text) from None
@@ -59,7 +78,36 @@ def _compare(actual, expected, path, *options):
     _leaf(actual, expected, path, *options)
 
 
-def _leaf(actual, expected, path, rtol, atol, equal_nan, check_dtype, check_stride, check_device):
+def _sparse_parts(t):
+    """(what a part is called, the part) of a sparse tensor; its values last."""
+    if t.layout is sparse_coo:
+        return [("indices", t._indices()), ("values", t._values())]
+    names = ("crow_indices", "col_indices") if t.layout in (sparse_csr, sparse_bsr) else ("ccol_indices", "row_indices")
+    return [*((name, getattr(t, name)()) for name in names), ("values", t.detach().values())]
+
+
+def _sparse(a, e, where, rtol, atol, equal_nan):
+    """Two sparse tensors of one layout, dtype and size: part by part, after sorting where one is coalesced and one is not."""
+    kind = "sparse " + str(a.layout).rpartition("_")[2].upper()
+    if a.layout is sparse_coo:
+        if a.sparse_dim() != e.sparse_dim():
+            raise AssertionError(f"The number of sparse dimensions in {kind} tensors does not match: {a.sparse_dim()} != "
+                                 f"{e.sparse_dim()}{where}")
+        if a.is_coalesced() != e.is_coalesced():
+            a, e = a.coalesce(), e.coalesce()
+    if a._nnz() != e._nnz():
+        raise AssertionError(f"The number of specified values in {kind} tensors does not match: {a._nnz()} != {e._nnz()}{where}")
+    for (name, one), (_, other) in zip(_sparse_parts(a), _sparse_parts(e)):
+        exact = name != "values"
+        try:
+            _leaf(one, other, (), 0 if exact else rtol, 0 if exact else atol, equal_nan, not exact, False, False, True)
+        except AssertionError as error:
+            text = str(error)
+            label = "S" + kind[1:] + " " + name
+            raise AssertionError((text.replace("Tensor-likes", label, 1) if "Tensor-likes" in text else f"{label}: {text}") + where) from None
+
+
+def _leaf(actual, expected, path, rtol, atol, equal_nan, check_dtype, check_stride, check_device, check_layout):
     scalars = all(isinstance(x, numbers.Number) and not isinstance(x, np.ndarray) for x in (actual, expected))
     try:
         a, e = (x if isinstance(x, Tensor) else as_tensor(x) for x in (actual, expected))
@@ -72,6 +120,16 @@ def _leaf(actual, expected, path, rtol, atol, equal_nan, check_dtype, check_stri
         raise AssertionError(f"The values for attribute 'device' do not match: {a.device} != {e.device}.{where}")
     if check_dtype and a.dtype != e.dtype and not scalars:
         raise AssertionError(f"The values for attribute 'dtype' do not match: {a.dtype} != {e.dtype}.{where}")
+    if a.layout is not e.layout:
+        if check_layout:
+            raise AssertionError(f"The values for attribute 'layout' do not match: {a.layout} != {e.layout}.{where}")
+        a, e = (t.to_dense() if t._compound else t for t in (a, e))
+    if a.layout in _SPARSE:
+        if a.dtype != e.dtype:
+            both = promote_types(a.dtype, e.dtype)
+            a, e = a.to(both), e.to(both)
+        _sparse(a, e, where, rtol, atol, equal_nan)
+        return
     if check_stride and a.stride() != e.stride():
         raise AssertionError(f"The values for attribute 'stride()' do not match: {a.stride()} != {e.stride()}.{where}")
     rtol, atol = _tolerances(a, e, rtol, atol)
