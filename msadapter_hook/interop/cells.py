@@ -14,7 +14,7 @@ from mindspore.common.api import _pynative_executor
 from msadapter_hook import backend
 from msadapter_hook.autograd.engine import Backward, key_of
 from msadapter_hook.tape import enable_grad, no_grad
-from msadapter_hook.tensor import Tensor, cast_value
+from msadapter_hook.tensor import Tensor, cast_value, dtypes
 
 from . import crossing, parameters
 from .crossing import NativeTensor
@@ -107,7 +107,7 @@ class ServedCell(nn.Cell):
         for name, p in module.named_parameters():
             self._adopt(name, p)
         for name, b in module.named_buffers():
-            if b.dtype.numpy.kind in "fiub" and b.dim() and b.is_contiguous():
+            if (b.dtype.numpy.kind in "fiub" or b.dtype is dtypes.bfloat16) and b.dim() and b.is_contiguous():
                 self._adopt(name, b)
         self.__dict__["module"] = module  # only now: until here, a name that the module has is still free
         self.set_train(module.training)

@@ -12,7 +12,7 @@ import mindspore
 import numpy as np
 
 from msadapter_hook import backend
-from msadapter_hook.tensor import Tensor, share_array
+from msadapter_hook.tensor import Tensor, dtypes, share_array
 
 _numbers = itertools.count()  # of parameters that MindSpore has to call something
 _links = weakref.WeakValueDictionary()  # id of either side -> Link
@@ -32,7 +32,10 @@ def _memory_of(tensor):
     """The memory of one of our tensors as a NumPy array that stays in place; None where it does not lie in one piece."""
     if not tensor.is_contiguous():
         return None
-    return tensor.detach().numpy() if tensor.dtype.numpy.kind != "V" else None
+    if tensor.dtype is not dtypes.bfloat16:
+        return tensor.detach().numpy()  # which refuses what NumPy and MindSpore do not have
+    tensor._history.storage.lent = True
+    return tensor._strided_numpy()
 
 
 def _parameter_class():
@@ -76,8 +79,7 @@ def native_parameter(ours, name):
         return link.native()
     memory = _memory_of(ours)
     if memory is None:
-        raise NotImplementedError(f"parameter {name}: MindSpore shares contiguous memory only; call .contiguous() first, and "
-                                  "use another dtype than bfloat16")
+        raise NotImplementedError(f"parameter {name}: MindSpore shares contiguous memory only; call .contiguous() first")
     native = mindspore.Parameter(backend.from_numpy(memory), name=name, requires_grad=ours.requires_grad)
     native.set_data(backend.from_numpy(memory))  # the constructor copies, this shares
     _tie(native, ours, memory)

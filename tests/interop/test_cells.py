@@ -298,3 +298,36 @@ def test_model_train_in_graph_mode():
         ms.set_context(mode=ms.PYNATIVE_MODE)
     assert_trained_alike(net, losses)
     assert type(predicted) is ms.Tensor and predicted.shape == (6, 2)
+
+
+def test_bfloat16_parameters_are_shared(tmp_path):
+    net = build().bfloat16()
+    cell = as_cell(net)
+    assert all(p.dtype == ms.bfloat16 for p in cell.trainable_params())
+    with torch.no_grad():
+        net[0].bias.fill_(2)
+    bias = cell.trainable_params()[1]
+    assert bias.asnumpy().astype(np.float32).tolist() == [2] * 8
+    bias.set_data(ms.Tensor(np.arange(8, dtype=np.float32)).astype(ms.bfloat16))
+    assert net[0].bias.tolist() == list(range(8))
+    x = X.bfloat16()
+    native = cell(ms.Tensor(x))
+    assert native.dtype == ms.bfloat16
+    cell.set_train(False)
+    assert torch.equal(torch.tensor(cell(ms.Tensor(x))), net(x).detach())
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.5)
+    grads = ms.grad(lambda x: net(x).sum(), None, optimizer.parameters)(x)
+    before = net[3].bias.detach().clone()
+    optimizer(grads)
+    assert torch.equal(net[3].bias.detach(), before - 0.5 * grads[5]) and grads[5].dtype is torch.bfloat16
+    path = str(tmp_path / "net.ckpt")
+    ms.save_checkpoint(net, path)
+    other = build().bfloat16()
+    assert ms.load_param_into_net(other, ms.load_checkpoint(path)) == ([], [])
+    assert all(torch.equal(a, b) for a, b in zip(net.state_dict().values(), other.state_dict().values()) if a.dim())
+
+
+def test_a_native_bfloat16_parameter_gets_its_gradient():
+    w = ms.Parameter(ms.Tensor(np.ones((3, 2), np.float32)).astype(ms.bfloat16), name="w")
+    (grad,) = ms.grad(lambda x: (x @ w).sum(), None, [w])(torch.ones(4, 3, dtype=torch.bfloat16))
+    assert grad.dtype is torch.bfloat16 and grad.tolist() == [[4, 4]] * 3
