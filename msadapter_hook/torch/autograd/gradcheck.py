@@ -330,6 +330,9 @@ def _run(func, inputs, eps, atol, rtol, nondet_tol, undefined, dtypes, batched, 
         outputs = check.outputs()
     if not outputs:
         return
+    if any(getattr(o, "_compound", False) for o in outputs):
+        raise ValueError("Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of fn for "
+                         "gradcheck.")
     if not any(o.requires_grad for o in outputs):
         for i in check.chosen:
             if any(bool((n != 0).any()) for o, per_output in zip(outputs, check.numerical(i)) for n in per_output
@@ -361,8 +364,13 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
         raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+    inputs = _tuple(inputs)
+    if any(getattr(x, "_compound", False) for x in inputs):
+        from ..sparse._gradcheck import dense_form
+
+        func, inputs = dense_form(func, inputs, bool(masked), False)
     try:
-        _run(func, _tuple(inputs), eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad,
+        _run(func, inputs, eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad,
              check_forward_ad, check_backward_ad, fast_mode)
     except GradcheckError:
         if raise_exception:

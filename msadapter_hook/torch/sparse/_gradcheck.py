@@ -20,6 +20,28 @@ def _taken_apart(tensor, masked):
     return flow, tensor.detach()._like
 
 
+def dense_form(func, inputs, masked, outputs=True):
+    """(function of dense tensors, dense inputs) that stand for a function and inputs among which sparse tensors are.
+
+    `outputs`: sparse results are made dense too."""
+    flows, makers = [], []
+    for one in inputs:
+        sparse = getattr(one, "_compound", False) and one.requires_grad
+        flow, make = _taken_apart(one, masked) if sparse else (one, None)
+        flows.append(flow)
+        makers.append(make)
+
+    def dense(*given):
+        found = func(*[g if make is None else make(g) for g, make in zip(given, makers)])
+        if not outputs:
+            return found
+        several = isinstance(found, (tuple, list))
+        found = [r.to_dense() if getattr(r, "_compound", False) else r for r in (found if several else [found])]
+        return tuple(found) if several else found[0]
+
+    return dense, tuple(flows)
+
+
 def as_sparse_gradcheck(gradcheck):
     """A gradcheck that also takes functions of sparse tensors: their elements are checked as dense inputs.
 
@@ -28,23 +50,7 @@ def as_sparse_gradcheck(gradcheck):
 
     @functools.wraps(gradcheck)
     def checked(func, inputs, **kwargs):
-        masked = kwargs.get("masked", False)
-        inputs = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
-        flows, makers = [], []
-        for one in inputs:
-            if getattr(one, "_compound", False) and one.requires_grad:
-                flow, make = _taken_apart(one, masked)
-            else:
-                flow, make = one, None
-            flows.append(flow)
-            makers.append(make)
-
-        def dense(*given):
-            found = func(*[g if make is None else make(g) for g, make in zip(given, makers)])
-            several = isinstance(found, (tuple, list))
-            found = [r.to_dense() if getattr(r, "_compound", False) else r for r in (found if several else [found])]
-            return tuple(found) if several else found[0]
-
-        return gradcheck(dense, tuple(flows), **kwargs)
+        inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+        return gradcheck(*dense_form(func, inputs, kwargs.get("masked", False)), **kwargs)
 
     return checked
