@@ -180,6 +180,17 @@ def is_set(name):
     return bool(os.environ.get(name, "").strip())
 
 
+def variable(name, default=None):
+    """A variable that launchers of several processes set (RANK, MASTER_ADDR …), as text; `default` where it is not set."""
+    return os.environ[name] if is_set(name) else default
+
+
+def for_child(**variables):
+    """The environment of a child process: this one's, with these variables (None: without it)."""
+    made = {**os.environ, **variables}
+    return {name: text for name, text in made.items() if text is not None}
+
+
 def export(origin="msadapter_hook", **variables):
     """Set variables for this process and its children; gives what `restore` needs to undo it.
 

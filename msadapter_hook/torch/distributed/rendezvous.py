@@ -1,0 +1,105 @@
+# torch.distributed.rendezvous: how the processes of a job find each other: env://, tcp://host:port, file:///path.
+from datetime import timedelta
+from urllib.parse import parse_qs, urlparse, urlunparse
+
+from msadapter_hook import settings
+
+from ._store import FileStore, PrefixStore
+from ._tcp_store import TCPStore
+
+__all__ = ["register_rendezvous_handler", "rendezvous"]
+
+default_pg_timeout = timedelta(minutes=30)
+_handlers = {}
+
+
+def register_rendezvous_handler(scheme, handler):
+    """Let `handler(url, timeout=…)` answer for the urls of a scheme; it yields (store, rank, world_size). Source: PyTorch,
+    torch.distributed.register_rendezvous_handler."""
+    if scheme in _handlers:
+        raise RuntimeError(f"Rendezvous handler for {scheme}:// already registered")
+    _handlers[scheme] = handler
+
+
+def rendezvous(url, rank=-1, world_size=-1, **kwargs):
+    """An iterator of (store, rank, world_size) for a url. rank and world_size given here win over those in the url.
+    RuntimeError for an unknown scheme, ValueError for what is missing. Source: PyTorch, torch.distributed.rendezvous."""
+    if not isinstance(url, (str, bytes)):
+        raise RuntimeError(f"`url` must be a string. {type(url)}: {url}")
+    if not isinstance(rank, int) or not isinstance(world_size, int):
+        raise RuntimeError(f"`rank` and `world_size` must be integers. {rank!r}, {world_size!r}")
+    parts = urlparse(url)
+    query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+    if rank != -1:
+        query["rank"] = str(rank)
+    if world_size != -1:
+        query["world_size"] = str(world_size)
+    if parts.scheme not in _handlers:
+        raise RuntimeError(f"No rendezvous handler for {parts.scheme}://")
+    text = "&".join(f"{key}={value}" for key, value in query.items())
+    return _handlers[parts.scheme](urlunparse(parts._replace(query=text)), **kwargs)
+
+
+def _number(url, query, scheme, name):
+    if name not in query:
+        raise _missing(scheme, f"{name.replace('_', ' ')} parameter missing")
+    return int(query[name])
+
+
+def _missing(scheme, what):
+    return ValueError(f"Error initializing torch.distributed using {scheme}:// rendezvous: {what}")
+
+
+def _split(url):
+    parts = urlparse(url)
+    return parts, {key: values[-1] for key, values in parse_qs(parts.query).items()}
+
+
+def _tcp(url, timeout=default_pg_timeout, **kwargs):
+    parts, query = _split(url)
+    if not parts.port:
+        raise _missing("tcp", "port number missing")
+    rank = _number(url, query, "tcp", "rank")
+    world_size = _number(url, query, "tcp", "world_size")
+    yield _serve(parts.hostname, parts.port, rank, world_size, timeout), rank, world_size
+    raise RuntimeError("Unable to perform rerendezvous using tcp:// method")
+
+
+def _file(url, timeout=default_pg_timeout, **kwargs):
+    parts, query = _split(url)
+    if not parts.path:
+        raise _missing("file", "path missing")
+    rank = _number(url, query, "file", "rank")
+    world_size = _number(url, query, "file", "world_size")
+    store = FileStore(parts.path, world_size)
+    store.set_timeout(timeout)
+    yield store, rank, world_size
+    raise RuntimeError("Unable to perform rerendezvous using file:// method")
+
+
+def _env(url, timeout=default_pg_timeout, **kwargs):
+    _, query = _split(url)
+
+    def wanted(name, parameter=None):
+        text = query.get(parameter) if parameter in query else settings.variable(name)
+        if text is None:
+            raise _missing("env", f"environment variable {name} expected, but not set")
+        return text
+
+    rank = int(wanted("RANK", "rank"))
+    world_size = int(wanted("WORLD_SIZE", "world_size"))
+    host, port = wanted("MASTER_ADDR"), int(wanted("MASTER_PORT"))
+    yield _serve(host, port, rank, world_size, timeout), rank, world_size
+    raise RuntimeError("Unable to perform re-rendezvous using env:// method")
+
+
+def _serve(host, port, rank, world_size, timeout):
+    if settings.variable("TORCHELASTIC_USE_AGENT_STORE") == "True":  # the launcher serves already
+        attempt = settings.variable("TORCHELASTIC_RESTART_COUNT", "0")
+        return PrefixStore(f"/worker/attempt_{attempt}", TCPStore(host, port, world_size, False, timeout))
+    return TCPStore(host, port, world_size, rank == 0, timeout)
+
+
+register_rendezvous_handler("tcp", _tcp)
+register_rendezvous_handler("file", _file)
+register_rendezvous_handler("env", _env)
