@@ -1,0 +1,1 @@
+# torch.distributed.nn.api: what is left of remote modules.
