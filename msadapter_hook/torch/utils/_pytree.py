@@ -170,8 +170,14 @@ def _sequence(cls):
     )
 
 
+def _rebuilt(cls):
+    return lambda values, context: cls(zip(context, values))
+
+
 _sequence(list)
 _sequence(tuple)
+# Libraries register containers of their own by the functions of dict.
+_dict_flatten, _dict_unflatten, _dict_flatten_with_keys = _flatten_mapping, _rebuilt(dict), _mapping_keys(_flatten_mapping)
 register_pytree_node(
     deque,
     lambda d: (list(d), d.maxlen),
@@ -182,7 +188,7 @@ for _cls in (dict, OrderedDict):
     register_pytree_node(
         _cls,
         _flatten_mapping,
-        (lambda cls: lambda values, context: cls(zip(context, values)))(_cls),
+        _rebuilt(_cls),
         flatten_with_keys_fn=_mapping_keys(_flatten_mapping),
     )
 register_pytree_node(
