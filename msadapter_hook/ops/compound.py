@@ -5,6 +5,8 @@ from msadapter_hook import report
 from msadapter_hook.tensor import dtypes
 from msadapter_hook.tensor.compound import refusal
 
+COMPOSED = frozenset(["svd_lowrank", "pca_lowrank"])  # made of operators that sparse tensors have
+
 TABLES = {}  # class -> {name of the operator: function of its parameters by name}
 
 
@@ -32,6 +34,8 @@ def run(entry, overload, bound, found):
     """The result of an operator on compound tensors (`found`), by the table of the first one's class."""
     table = TABLES[type(found[0])]
     function = table.get(overload.schema.name) or table.get(entry.name)
+    if entry.name in COMPOSED and found[0].layout is dtypes.sparse_coo:
+        return overload.body(*bound)
     if function is None:
         report.missing(f"torch.{entry.name} ({found[0].layout})")
         raise refusal(entry.short, found[0])

@@ -8,8 +8,9 @@ from msadapter_hook.tensor import Tensor, cast_value, detached, dtypes, geometry
 from msadapter_hook.tensor import view as moves
 from msadapter_hook.tensor.device import device as Device
 
-from . import arguments
+from . import arguments, dispatch, overrides
 from .creation import from_data, from_numpy, like_geometry
+from .guards import copied
 from .indexing import getitem, setitem
 from .registry import METHODS, OPERATORS, check_inplace, composite, plain, refuse_overlap
 from .views import flat_moves, whole_history
@@ -20,6 +21,8 @@ def item(self):
     """The one element as a Python number. Source: PyTorch, Tensor.item."""
     if self.numel() != 1:
         raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+    if (overrides.entered or self._dispatches) and dispatch.active(self):
+        return dispatch.emit("_local_scalar_dense", self)
     if self.is_meta:
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")
     found = detached(self).numpy.reshape(()).item()
@@ -140,6 +143,8 @@ def __complex__(self):
 # ------------------------------------------------------------------------------------------------ conversion
 def convert(self, dtype=None, device=None, copy=False, memory_format=None):
     """The tensor in another dtype, device or memory format; itself where nothing changes."""
+    if (overrides.entered or self._dispatches) and dispatch.active(self):
+        return copied(self, dtype, device, copy, memory_format)
     if self._compound:
         return self._converted(dtype, device, copy)
     dtype = dtype or self._dtype
@@ -249,6 +254,10 @@ def copy_(self, src, non_blocking=False):
     src = src if isinstance(src, Tensor) else foreign.tensor(src)
     if not isinstance(src, Tensor):
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {arguments.type_name(src)}")
+    if src._compound:
+        names = [t.type() if t.layout in (dtypes.strided, dtypes.sparse_coo) else repr(t.layout) for t in (self, src)]
+        raise RuntimeError(f"copy_() between dense and sparse Tensors is not implemented! Found self type = {names[0]} and src type = "
+                           f"{names[1]}")
     check_inplace(self)
     refuse_overlap(self, src)
     value = cast_value(src.value, self._dtype)

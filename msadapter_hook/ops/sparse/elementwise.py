@@ -10,7 +10,7 @@ from msadapter_hook.tensor.compound import recorded_name, refusal
 from msadapter_hook.tensor.geometry import broadcast_shapes
 from msadapter_hook.tensor.sparse import CompressedTensor, SparseTensor, gathered, scattered
 
-from ..compound import implement
+from ..compound import implement, replace
 from ..registry import OPERATORS, call
 from .conversion import coalesce, compress, plain_tensor, to_coordinates
 from .origin import follow, recorded
@@ -34,6 +34,15 @@ def _on_elements(name):
 for _name in _KEEP_ZERO.split():
     if _name in OPERATORS:
         implement(SparseTensor, CompressedTensor, names=_name)(_on_elements(_name))
+
+
+@implement(SparseTensor, CompressedTensor, names="nn.functional.relu")
+def relu(input, inplace=False):
+    made = call("relu", input)
+    if inplace:
+        replace(input, made)
+        return input
+    return made
 
 
 @implement(SparseTensor, CompressedTensor, names="neg negative")

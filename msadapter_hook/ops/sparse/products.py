@@ -54,6 +54,8 @@ def _dense_times(dense, self):
     if dense.ndim != 2:
         raise RuntimeError(f"addmm: matrices expected, got {dense.ndim}D tensor")
     if dense._size[1] != self._size[0]:
+        if isinstance(self, SparseTensor):
+            raise RuntimeError(f"addmm: Argument #3 (dense): Expected dim 0 size {self._size[0]}, got {dense._size[1]}")
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({dense._size[0]}x{dense._size[1]} and {self._size[0]}x"
                            f"{self._size[1]})")
     _same_dtype(dense, self)

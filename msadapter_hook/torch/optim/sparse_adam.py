@@ -18,7 +18,7 @@ class SparseAdam(Optimizer):
             check(0.0 <= betas[i] < 1.0, f"Invalid beta parameter at index {i}: {betas[i]}")
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
         sparse = [
-            (g, i) for g, group in enumerate(self.param_groups) for i, p in enumerate(group["params"]) if p.is_sparse
+            [g, i] for g, group in enumerate(self.param_groups) for i, p in enumerate(group["params"]) if p.is_sparse
         ]
         if sparse:
             raise ValueError(f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors")
