@@ -9,7 +9,7 @@ import sys
 
 from msadapter_hook import settings
 
-from .gradient import Gradient, stop_gradient
+from .gradient import Gradient, stop_gradient, unrecorded
 from .primitives import Kernel
 from .runtime import mindspore
 
@@ -92,7 +92,7 @@ def compile_gradient(function, inputs, positions, carried):
     compiled = mindspore.jit(Gradient(module.program, positions)._call)
 
     def call(given, cotangents):
-        values, grads = compiled(*given, cotangents)
+        values, grads = unrecorded(compiled, (*given, cotangents))
         grads = grads if isinstance(grads, tuple) else (grads,)
         # a gradient is read before the loss: in the other order three spinning threads share the cores, at a quarter of the speed
         if grads:

@@ -27,6 +27,18 @@ def _as_recorded():
             _context.set_context(mode=_context.GRAPH_MODE)
 
 
+def unrecorded(function, arguments):
+    """`function(*arguments)` outside of any record of MindSpore's own: a gradient of its that failed leaves its record open, and
+    a compiled call would become part of it."""
+    if not _pynative_executor.grad_flag():
+        return function(*arguments)
+    _pynative_executor.set_grad_flag(False)
+    try:
+        return function(*arguments)
+    finally:
+        _pynative_executor.set_grad_flag(True)
+
+
 def _plain():
     """Whether MindSpore is in the state that replay needs; asked at each call."""
     return _context._get_mode() != _context.GRAPH_MODE and _pynative_executor.enable_grad()

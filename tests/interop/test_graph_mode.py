@@ -143,3 +143,12 @@ def test_train_one_step_cell_in_graph_mode(graph_mode):
     losses = [float(step(x, y)) for _ in range(4)]
     ms.set_context(mode=ms.PYNATIVE_MODE)
     assert losses == pytest.approx(backward(4), abs=1e-5)
+
+
+def test_a_native_gradient_that_failed_leaves_no_trace():
+    """MindSpore leaves its record open after an error; compiled programs run later must not become part of it."""
+    net = torch.nn.Linear(4, 3)
+    step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.CrossEntropyLoss()), nn.Momentum(net.trainable_params(), 0.1, 0.9))
+    with pytest.raises(TypeError, match="Int32"):
+        step(ms.Tensor(X.numpy()), ms.Tensor(Y.numpy()))
+    assert functional(steps=8, jit=True) == pytest.approx(backward(8), abs=1e-5)
