@@ -12,7 +12,7 @@ PACKAGE = ROOT / "msadapter_hook"
 LONGEST = 700
 
 #: what each part may import of the others (beside itself); the way of a value goes downwards only
-INERT = {"settings", "errors", "report", "version", "foreign"}
+INERT = {"settings", "errors", "report", "version", "foreign", "launch"}
 LAYERS = ["backend", "tape", "prims", "tensor", "ops", "autograd", "torch"]
 MAY_IMPORT = {layer: INERT | set(LAYERS[:place]) for place, layer in enumerate(LAYERS)}
 MAY_IMPORT |= {
@@ -26,6 +26,7 @@ MAY_IMPORT |= {
     "report": INERT,
     "version": set(),
     "foreign": set(),
+    "launch": {"settings"},
 }
 MINDSPORE_IMPORTERS = {"backend", "interop"}
 

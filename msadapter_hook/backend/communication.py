@@ -4,7 +4,6 @@ Everything here works on contiguous, writable NumPy arrays, in place, and blocks
 how long, and what happens where somebody does not come is decided above, with the counters of the `board`.
 """
 
-import contextlib
 import os
 import socket
 import sys
@@ -115,24 +114,22 @@ def start_by_scheduler():
 
 
 def finish():
-    """End MindSpore's communication; nobody may need this process any more."""
-    with _silent():  # its threads announce their end on stderr, whatever the log level is
-        _finalize_collective()
+    """End MindSpore's communication, at the end of the process; nobody may need it any more."""
+    _keep_python_on_stderr()
+    _finalize_collective()
     GlobalComm.INITED = False
 
 
-@contextlib.contextmanager
-def _silent():
-    sys.stderr.flush()
-    kept = os.dup(2)
+def _keep_python_on_stderr():
+    # MindSpore's threads announce their end on file descriptor 2, whatever the log level is, some after the end of Python
+    stream = sys.stderr
+    if stream is None or stream is not sys.__stderr__:
+        return
+    stream.flush()
+    sys.stderr = sys.__stderr__ = os.fdopen(os.dup(2), "w", buffering=1, encoding=stream.encoding, errors=stream.errors)
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
 
 
 def make_group(name, ranks):

@@ -35,6 +35,7 @@ options:
   --report           print at the end which torch names were used, by which path, and what was missing
   --host-kernels     operators by NumPy kernels where there are such (MSADAPTER_KERNELS=host)
   --eager            compute every value at once, never late (MSADAPTER_EAGER=1)
+  --nproc N          run the program in N processes that torch.distributed joins, as torchrun does
   --info             print settings and versions; a program is not needed
   -V, --version      print the version
   -h, --help         print this
@@ -47,6 +48,9 @@ VARIABLES = {
     "--host-kernels": {"MSADAPTER_KERNELS": "host"},
     "--eager": {"MSADAPTER_EAGER": "1"},
 }
+
+#: modules of PyTorch that start a program in several processes, and how
+LAUNCHERS = {"torch.distributed.run": {}, "torch.distributed.launch": {"launch": True}}
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -69,6 +73,10 @@ def main(arguments=None):
         if "--version" in options:
             print(f"msadapter_hook {__version__} (torch {TORCH_VERSION})")
             return 0
+        if "--nproc" in options:
+            from msadapter_hook import launch
+
+            return launch.in_processes(options["--nproc"], arguments)
         prepare(report="--report" in options)
     except UsageError as error:
         print(f"msadapter_hook: {error}\n{USAGE}", file=sys.stderr, end="")
@@ -84,10 +92,10 @@ def main(arguments=None):
 
 
 def parse(arguments):
-    """Split the command line; gives the set of long options and a function that runs the program (or None)."""
+    """Split the command line; gives the long options (with --nproc's number) and a function that runs the program (or None)."""
     long = {"-h": "--help", "-V": "--version"}
     known = {"--report", "--info", "--help", "--version", *VARIABLES}
-    options = set()
+    options = {}
     rest = list(arguments)
     while rest:
         word = rest[0]
@@ -105,11 +113,18 @@ def parse(arguments):
         if not word.startswith("-"):
             return options, partial(run_path, word, rest[1:])
         option = long.get(word, word)
+        if option.partition("=")[0] == "--nproc":
+            number = option.partition("=")[2] if "=" in option else "".join(rest[1:2])
+            if not number.isdigit() or int(number) < 1:
+                raise UsageError(f"--nproc wants a number of processes, not {number!r}")
+            options["--nproc"] = int(number)
+            del rest[: 1 if "=" in option else 2]
+            continue
         if option not in known:
             raise UsageError(f"unknown option {word}")
-        options.add(option)
+        options[option] = True
         rest.pop(0)
-    if not options & {"--info", "--help", "--version"}:
+    if not options.keys() & {"--info", "--help", "--version"}:
         raise UsageError("no program given")
     return options, None
 
@@ -175,7 +190,11 @@ def run_path(path, arguments):
 
 
 def run_module(name, arguments):
-    """A module or package, as `python -m`."""
+    """A module or package, as `python -m`. PyTorch's launchers run here at once: they need nothing of torch itself."""
+    if name in LAUNCHERS:
+        from msadapter_hook import launch
+
+        sys.exit(launch.main(arguments, **LAUNCHERS[name]))
     sys.argv[:] = ["-m", *arguments]
     _set_first_path(os.getcwd())
     _new_main()

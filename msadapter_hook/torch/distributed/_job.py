@@ -90,6 +90,9 @@ class Job:
         else:
             host, port, self.name = store.get("engine").decode().split("|")
             self.board = communication.Board(host, int(port), self.size, False, self.timeout)
+        # MindSpore waits with Python's lock held: until all are here, rank 0 must go on serving the store
+        self.board.add("here", 1)
+        self.wait(lambda: self.board.read("here") == self.size, range(self.size), self.timeout, lambda gone: "init_process_group")
         if communication.started():
             self._check(*communication.start_by_scheduler())
         else:

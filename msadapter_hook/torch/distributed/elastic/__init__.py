@@ -1,0 +1,1 @@
+# torch.distributed.elastic: what programs use of it inside a worker. The launcher is torch.distributed.run.
