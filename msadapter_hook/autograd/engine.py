@@ -61,12 +61,12 @@ class Backward:
 
     `implicit`: the cotangents that are ones because nothing was given. `observe`: run the hooks on what is asked for.
     `captured`: keys whose gradients are asked for (None: every leaf accumulates). `accumulate`: put leaf gradients into
-    `.grad`. `layouts`: the strides of the cotangents, where it matters how gradients lie in memory. The gradients asked for are
-    in `result` afterwards, by key, and how they lie in `layouts`.
+    `.grad`. `layouts`: the strides of the cotangents, where it matters how gradients lie in memory. `ends`: keys of captured values
+    that the walk does not go beyond. The gradients asked for are in `result` afterwards, by key, and how they lie in `layouts`.
     """
 
     def __init__(self, roots, captured=None, accumulate=True, retain_graph=False, create_graph=False,
-                 implicit=(), observe=True, layouts=None):
+                 implicit=(), observe=True, layouts=None, ends=()):
         self.captured = set(captured) if captured is not None else None
         self.accumulate = accumulate
         self.retain_graph = retain_graph
@@ -80,6 +80,7 @@ class Backward:
         self.observe = observe
         self.callbacks = []
         self.layouts = layouts
+        self.ends = ends
 
     # -------------------------------------------------------------------------------------------- order
     def _graph(self):
@@ -88,7 +89,7 @@ class Backward:
         for value, _ in self.roots:
             if value.leaf is not None:
                 leaves.add(value.leaf)
-            elif value.node is not None:
+            elif value.node is not None and (value.node, value.index) not in self.ends:
                 stack.append(value.node)
         while stack:
             node = stack.pop()
@@ -99,7 +100,7 @@ class Backward:
                 if v.requires_grad:
                     if v.leaf is not None:
                         leaves.add(v.leaf)
-                    elif v.node is not None and v.node.sequence not in nodes:
+                    elif v.node is not None and v.node.sequence not in nodes and (v.node, v.index) not in self.ends:
                         stack.append(v.node)
         ordered = [nodes[s] for s in sorted(nodes)]
         if self.captured is None:
@@ -187,7 +188,31 @@ class Backward:
         layers = defaultdict(list)
         for node in ordered:
             layers[level[node.sequence]].append(node)
-        last_use = {}  # a leaf is ready once the lowest layer that uses it is done
+        ready = self._ready(ordered, leaves, level)
+        for value, cotangent in self.roots:
+            self._add(value, cotangent)
+        for at in sorted(layers, reverse=True):
+            segment, alone = [], []
+            for node in layers[at]:
+                (segment if self._joins(node) else alone).append(node)
+            if segment and self._abstract(segment):
+                alone, segment = layers[at], []
+            if segment:
+                self._replay(segment)
+            for node in reversed(alone):
+                self._pass(node)
+            for leaf in sorted(ready.pop(at, ()), key=lambda a: a.sequence):
+                self._deliver(leaf)
+        for leaf in ready.pop(-1, ()):
+            self._deliver(leaf)
+        self.result.update({key: self.cotangents.pop(key) for key in self.ends if key in self.cotangents})
+        if report.enabled:
+            report.backward(self.segments)
+
+    @staticmethod
+    def _ready(ordered, leaves, level):
+        """The leaves by the layer after which they have all their gradient: the lowest that uses them, -1 where none does."""
+        last_use = {}
         for node in ordered:
             for v in node.inputs:
                 if v.leaf is not None and v.leaf in leaves:
@@ -196,24 +221,12 @@ class Backward:
         ready = defaultdict(list)
         for leaf in leaves:
             ready[last_use.get(leaf, -1)].append(leaf)
-        for value, cotangent in self.roots:
-            self._add(value, cotangent)
-        for at in sorted(layers, reverse=True):
-            segment = []
-            for node in layers[at]:
-                if self._joins(node):
-                    segment.append(node)
-            if segment:
-                self._replay(segment)
-            for node in reversed(layers[at]):
-                if not self._joins(node):
-                    self._pass(node)
-            for leaf in sorted(ready.pop(at, ()), key=lambda a: a.sequence):
-                self._deliver(leaf)
-        for leaf in ready.pop(-1, ()):
-            self._deliver(leaf)
-        if report.enabled:
-            report.backward(self.segments)
+        return ready
+
+    def _abstract(self, nodes):
+        """Whether a cotangent of the nodes has no data, so that they cannot be replayed."""
+        found = [self.cotangents.get((node, i)) for node in nodes for i in range(len(node.outputs))]
+        return any([g is not None and g.abstract for g in found])
 
     def _add(self, value, cotangent):
         if cotangent is None:
