@@ -15,8 +15,8 @@ class _Region:
     """The primitive of a checkpoint: its gradient runs the function again and differentiates that."""
 
     name = "checkpoint"
-    kernel = None
     outputs = None
+    kernel = None
     number = 0
 
     def __init__(self, function, places, contexts, rng, reentrant, kept):
@@ -50,9 +50,11 @@ class _Region:
         with enable_grad():
             for i, t in enumerate(tensors):
                 keys[i] = key_of(t.value) if t.requires_grad else None
+        # what was handed in may itself come from a checkpoint that uses the same parameters: that is not this region's part
+        handed_in = {k for k in keys[: len(tensors)] if isinstance(k, tuple)}
         found = Backward(roots, {k for k in keys if k is not None}, accumulate=False, create_graph=create_graph,
-                         retain_graph=create_graph, observe=False).run()
-        return [found.get(k) if k is not None else None for k in keys]
+                         retain_graph=create_graph, observe=False, ends=handed_in).run()
+        return [found.pop(k, None) if k is not None else None for k in keys]  # once, where a value was handed in twice
 
 
 REENTRANT_GRAD = (
