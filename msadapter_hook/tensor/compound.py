@@ -8,11 +8,12 @@ from .core import DISABLED, Tensor
 from .geometry import Size
 
 
-def refusal(name, tensor, advice="to_dense() gives a tensor that has it"):
-    """NotImplementedError: `name` does nothing for tensors of this kind."""
+def refusal(name, tensor, advice=None):
+    """NotImplementedError: `name` does nothing for tensors of this kind; `advice` says what to do instead."""
+    kind = type(tensor).__name__ if type(tensor)._own_name else f"tensors of layout {tensor.layout}"
     return NotImplementedError(
         f"Could not run 'aten::{name}' with arguments from the '{tensor._backend}' backend: {name} is not available for "
-        f"tensors of layout {tensor.layout}; {advice}")
+        f"{kind}; {advice or tensor._advice}")
 
 
 class Compound(Tensor):
@@ -25,11 +26,15 @@ class Compound(Tensor):
     _compound = True
     _backend = "Compound"
     _noun = "Compound"
+    _own_name = False  # whether users see a class of this name
+    _advice = "to_dense() gives a tensor that has it"
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls, own_name=False, **kwargs):
         super().__init_subclass__(**kwargs)
         cls._overrides = True  # so operators look here before they read a value
-        cls.__name__ = cls.__qualname__ = "Tensor"  # PyTorch has one class for all layouts
+        cls._own_name = own_name
+        if not own_name:  # PyTorch has one class for all layouts
+            cls.__name__ = cls.__qualname__ = "Tensor"
 
     @classmethod
     def _blank(cls, size, dtype):

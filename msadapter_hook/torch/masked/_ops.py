@@ -3,6 +3,7 @@
 from importlib import import_module
 
 from ..nn import functional as F
+from ._sparse import any_layout
 
 torch = import_module("..", __package__)  # the root that this tree is served under
 
@@ -257,8 +258,14 @@ def softmin(input, dim, *, dtype=None, mask=None):
 
 
 # ------------------------------------------------------------------------------------------------ masks of results
-_SAME_SIZE = (cumsum, cumprod, softmax, log_softmax, softmin, normalize)
-_REDUCTIONS = (sum, prod, amax, amin, argmax, argmin, mean, median, norm, var, std, logsumexp)
+_SAME_SIZE = ("cumsum", "cumprod", "softmax", "log_softmax", "softmin", "normalize")
+_REDUCTIONS = ("sum", "prod", "amax", "amin", "argmax", "argmin", "mean", "median", "norm", "var", "std", "logsumexp")
+
+
+def _is(op, names):
+    """Whether `op` is the function of this module of one of these names."""
+    name = getattr(op, "__name__", None)
+    return name in names and globals()[name] is op
 
 
 def _canonical_dim(dim, ndim):
@@ -276,11 +283,11 @@ def _input_mask(input, *args, **kwargs):
 
 def _output_mask(op, input, *args, **kwargs):
     """Where the result of `op`, one of the functions of torch.masked, depends on an element that the mask shows."""
-    if op in _SAME_SIZE:
+    if _is(op, _SAME_SIZE):
         return _input_mask(input, *args, **kwargs)
-    if op not in _REDUCTIONS:
+    if not _is(op, _REDUCTIONS):
         raise ValueError(f"_output_mask expected masked operation (got {getattr(op, '__name__', op)!r})")
-    place = 1 if op is norm else 0  # of `dim` after the input
+    place = 1 if op.__name__ == "norm" else 0  # of `dim` after the input
     dim = args[place] if len(args) > place else kwargs.get("dim")
     shown = _input_mask(input, *args, **kwargs)
     dims = _canonical_dim(dim, input.dim())
@@ -288,3 +295,30 @@ def _output_mask(op, input, *args, **kwargs):
     for d in sorted(dims, reverse=True) if input.dim() else ():
         shown = shown.any(d, keepdim)
     return shown
+
+
+# ------------------------------------------------------------------------------------------------ identities, sparse layouts
+def _reduction_identity(op_name, input, *args):
+    """The element that leaves a reduction as it is, as a zero-dim tensor; None where there is none.
+
+    Source: PyTorch, torch.masked._reduction_identity. NotImplementedError for an unknown operator.
+    """
+    name = op_name.rsplit(".", 1)[-1]
+    dtype = input.dtype
+    if name in ("mean", "median", "std", "var"):
+        return None if name == "mean" or not dtype.is_floating_point or name != "median" else torch.tensor(float("nan"), dtype=dtype)
+    if name == "norm":
+        order = args[0] if args else 2
+        return torch.tensor(float("inf") if order == -float("inf") else 0, dtype=dtype)
+    known = {"sum": 0, "cumsum": 0, "prod": 1, "cumprod": 1}
+    if name in known:
+        return torch.tensor(known[name], dtype=dtype)
+    if name in ("amax", "argmax", "logaddexp", "logsumexp"):
+        return torch.tensor(_lowest(dtype), dtype=dtype)
+    if name in ("amin", "argmin"):
+        return torch.tensor(_highest(dtype), dtype=dtype)
+    raise NotImplementedError(f"identity of {op_name} on {dtype} input")
+
+
+for _name in _SAME_SIZE + _REDUCTIONS:
+    globals()[_name] = any_layout(globals()[_name], _output_mask)
