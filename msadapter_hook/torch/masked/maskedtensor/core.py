@@ -278,6 +278,7 @@ for _name in _REDUCTIONS:
     compound.implement(MaskedTensor, names=_name)(_reduction(_name))
 compound.implement(MaskedTensor, names="all")(_all)
 compound.implement(MaskedTensor, names="softmax")(_softmax)
-compound.implement(MaskedTensor, names="nn.functional.softmax")(lambda input, dim=None, _stacklevel=3, dtype=None: _softmax(input, dim, dtype))
+compound.implement(MaskedTensor, names="nn.functional.softmax")(
+    lambda input, dim=None, _stacklevel=3, dtype=None: _softmax(input, dim, dtype))
 compound.implement(MaskedTensor, names="where")(_where)
 MaskedTensor.__module__ = "torch.masked.maskedtensor.core"
