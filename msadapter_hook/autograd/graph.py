@@ -5,6 +5,7 @@ import weakref
 from collections import OrderedDict
 from typing import NamedTuple
 
+from msadapter_hook import prims
 from msadapter_hook.prims import origin
 from msadapter_hook.tape import Value, enable_grad
 from msadapter_hook.tape.recording import state
@@ -173,8 +174,14 @@ def _edges(node):
     """The edges of an operator, which may have been recorded as several nodes: those without a name are its inner ones, and so is
     the view that was copied."""
     name = node.operator or ""
+    if name == "CopySlices":
+        return _slices(node)
+    if name in _PRODUCTS:
+        found = _products(node)
+        if found is not None:
+            return found
     whole = name == "UnfoldBackward0" and name or name.endswith("_copy") and name[:-len("_copy")]
-    constants = name.startswith(_default_name(node)[:-1]) and node.primitive.name != "masked_fill"
+    constants = name.startswith(_default_name(node)[:-1]) and node.primitive.name != "masked_fill" or name in _PRODUCTS
     made, joined = [], False
     for v in node.inputs:
         if v.dtype.kind not in "fcV" or not v.requires_grad and not constants:
@@ -185,7 +192,109 @@ def _edges(node):
             made += [edge for edge in _edges(inner) if edge[0] is not None]
         else:
             made.append(_edge(v))
-    return list(dict.fromkeys(made)) if joined else made
+    made = list(dict.fromkeys(made)) if joined else made
+    if name in ("NllLossBackward0", "NllLoss2DBackward0") and _of_scores(node):
+        made[0] = _step("LogSoftmaxBackward0", made[0])
+        return made if name == "NllLossBackward0" else [_step("ViewBackward0", made[0])]
+    return made
+
+
+class Step:
+    """A node that PyTorch's graph has inside of what is one operator here: a name and edges, for those who walk the graph."""
+
+    __slots__ = ("_name", "next_functions", "metadata")
+    __module__ = "torch.autograd.graph"
+
+    def __init__(self, name, *edges):
+        self._name, self.next_functions, self.metadata = name, edges, {}
+
+    def name(self):
+        return self._name
+
+    def register_hook(self, fn):
+        raise NotImplementedError(f"hooks on {self._name}, a step inside of an operator: put a hook on the operator's own grad_fn or on "
+                                  "its input tensors instead")
+
+    register_prehook = register_hook
+
+    def __repr__(self):
+        return f"<{self._name} object at {id(self):#x}>"
+
+
+def _step(name, *edges):
+    """An edge to a step; None where nothing below it requires grad."""
+    return (Step(name, *edges), 0) if any(edge[0] is not None for edge in edges) else (None, 0)
+
+
+def _below(value, primitive):
+    """What an unnamed inner node of this primitive was applied to, or the value itself."""
+    while _inside(value) and value.node.operator is None and value.node.primitive is primitive:
+        value = value.node.inputs[0]
+    return value
+
+
+def _products(node):
+    """The edges of a linear map or a matrix product as PyTorch composes them; None for other nodes."""
+    outer = node.primitive is prims.reshape
+    at = node.inputs[0].node if outer else node
+    bias = None
+    if at is not None and at.primitive in (prims.bias_add, prims.add) and (at is node or at.operator is None):
+        bias, at = at.inputs[1], at.inputs[0].node
+    if at is None or at.primitive is not prims.matmul or at is not node and at.operator is not None:
+        return None
+    a, b = (_below(v, prims.reshape) for v in at.inputs)
+    linear = at.attributes.get("transpose_b", False) and len(b.shape) == 2
+    if not linear and (bias is not None or not outer and len(node.specs[0][0]) == 2):
+        return None
+    left, right = _edge(a), _edge(b)
+    if linear:
+        right = _step("TBackward0", right)
+    many = len(a.shape) > 2
+    if outer or many:
+        if len(a.shape) == 1:
+            left = _step("ViewBackward0" if bias is not None else "UnsqueezeBackward0", left)
+        elif len(b.shape) > 2:
+            left, right = (_step("ViewBackward0", _step("ExpandBackward0", edge)) for edge in (left, right))
+        elif many:
+            left = _step("ViewBackward0", left)
+        elif len(b.shape) == 1:
+            return None
+    edges = (left, right) if bias is None else (_edge(bias), left, right)
+    if node.operator in ("AddmmBackward0", "MmBackward0"):
+        return list(edges)
+    return [_step("AddmmBackward0" if bias is not None else "BmmBackward0" if len(b.shape) > 2 else "MmBackward0", *edges)]
+
+
+_PRODUCTS = frozenset(["AddmmBackward0", "MmBackward0", "ViewBackward0", "UnsafeViewBackward0", "SqueezeBackward4"])
+
+
+def _of_scores(node):
+    """Whether a loss takes scores, not logarithms of probabilities: a softmax is inside of it."""
+    if node.primitive in (prims.log_softmax, prims.sparse_cross_entropy):
+        return True
+    return any(_of_scores(v.node) for v in node.inputs if _inside(v) and v.node.operator is None)
+
+
+def _slices(node):
+    """The edges of a write through a view: the base before it, then what the written value was made of besides the view."""
+    new, base = node.inputs[-1], node.inputs[0] if len(node.inputs) > 1 else None
+    while _inside(new) and new.node.operator is None:
+        new = new.node.inputs[-1]
+    if not _inside(new):
+        return [_edge(base) if base is not None else (None, 0), _edge(new)]
+    made = _edges(new.node)
+    if base is None:  # all of it was written
+        seen = new.node.inputs[0]
+        base_edge = _edges(seen.node)[0] if _inside(seen) else (None, 0)
+    else:
+        base_edge = _edge(base)
+    if base_edge[0] is not None or made[:1] == [(None, 0)]:
+        made = made[1:] if len(made) > 1 or new.node.operator != "CopyBackwards" else made
+    return [base_edge, *made]
+
+
+def _inside(value):
+    return value.requires_grad and value.leaf is None and value.node is not None
 
 
 def gradient_edge_of(tensor):

@@ -298,9 +298,12 @@ class Windows(Move):
         scalar = not base.ndim
         base = self._flat(base)
         found = prims.gather(base, self._index(base), axis=self.axis)
+        if found.requires_grad:
+            found.node.operator = self.grad_name  # by this name it keeps its positions when the graph is freed
         if scalar:
             return prims.reshape(found, shape=(self.size,))
-        return found if base.ndim == 1 and not self.axis else prims.transpose(found, axes=self._order(found.ndim))
+        order = self._order(found.ndim)
+        return found if order == tuple(range(found.ndim)) else prims.transpose(found, axes=order)
 
     def write(self, base, new):
         flat = self._flat(base)

@@ -98,3 +98,13 @@ def test_as_strided_of_a_view_of_a_view_made_without_recording():
     with torch.no_grad():
         part = leaf.unbind(1)[1]
     assert part.squeeze().as_strided((2,), (1,), 0).tolist() == [0, 1]
+
+
+def test_windows_of_windows_read_after_the_graph_was_freed():
+    leaf = torch.ones(3, 3, requires_grad=True)
+    windows = leaf.unfold(1, 2, 1)
+    wide = windows.expand(2, *windows.shape)
+    late = wide[0:2:2]  # not read before the first pass
+    (windows.sum() + wide.sum()).backward()
+    late.sum().backward()
+    assert leaf.grad.tolist() == [[4, 8, 4]] * 3
