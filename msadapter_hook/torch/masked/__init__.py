@@ -7,8 +7,8 @@ from ._ops import (
     _input_mask,
     _output_mask,
     _reduction_identity,
-    _where,
 )
+from ._sparse import where as _where
 from .maskedtensor.core import MaskedTensor, is_masked_tensor
 from .maskedtensor.creation import as_masked_tensor, masked_tensor
 
