@@ -23,6 +23,7 @@ from msadapter_hook import settings
 
 DEFAULT_PORT = 29500  # PyTorch's, for several nodes
 LOCAL_RANK = "${local_rank}"  # in a command: the worker's
+failed = False  # this process, a worker, is ending with a failure
 _PATIENCE = 15.0  # seconds between asking a worker to end and ending it
 _PACKAGES = Path(__file__).resolve().parent.parent
 

@@ -5,6 +5,7 @@ This module is the only one that reads `os.environ`, and the only one that write
 
 import os
 import sys
+import zlib
 from dataclasses import dataclass, field, fields
 
 from msadapter_hook.errors import SettingsError
@@ -243,7 +244,31 @@ def prepare_process():
         # The OpenBLAS of NumPy 1.26 does not know newer processors and takes SSE3 kernels for them.
         "OPENBLAS_CORETYPE": "SkylakeX" if "avx512bw" in flags else "Haswell" if "avx2" in flags else None,
     }
-    return export("processor", **{name: text for name, text in chosen.items() if text and not is_set(name)})
+    before = export("processor", **{name: text for name, text in chosen.items() if text and not is_set(name)})
+    named = {} if is_set("RANK") else _as_pytorch_names()
+    return before + export("launcher", **{name: str(text) for name, text in named.items() if text is not None and not is_set(name)})
+
+
+def _as_pytorch_names():
+    """What `msrun` or `mpirun` tells this process, under the names that torchrun gives it and PyTorch programs read."""
+    if is_set("MS_ROLE"):
+        address, port = variable("MS_SCHED_HOST", "127.0.0.1"), variable("MS_SCHED_PORT")
+        return {
+            "RANK": variable("RANK_ID", variable("MS_NODE_ID")), "WORLD_SIZE": variable("MS_WORKER_NUM"),
+            "LOCAL_RANK": variable("DEVICE_ID", "0"), "MASTER_ADDR": address,
+            "MASTER_PORT": int(port) + 1 if port else None,  # the port itself is that of MindSpore's scheduler
+        }
+    for prefix, local in (("OMPI_COMM_WORLD_", "OMPI_COMM_WORLD_LOCAL_"), ("PMI_", "MPI_LOCAL")):
+        if is_set(prefix + "RANK") and is_set(prefix + "SIZE"):
+            rank, size = variable(prefix + "RANK"), variable(prefix + "SIZE")
+            local_rank = variable(local + "RANK", variable("MPI_LOCALRANKID", rank))
+            local_size = variable(local + "SIZE", variable("MPI_LOCALNRANKS", size))
+            named = {"RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": local_size}
+            if local_size == size:  # one machine: an address that all processes find by themselves
+                job = variable("PMIX_NAMESPACE", variable("PMI_JOBID", str(os.getppid())))
+                named |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 20000 + zlib.crc32(job.encode()) % 12000}
+            return named
+    return {}
 
 
 def _processor_flags():

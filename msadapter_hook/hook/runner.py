@@ -280,7 +280,11 @@ def execute(run):
     try:
         run()
         return 0
-    except SystemExit:
+    except SystemExit as ending:
+        if ending.code not in (None, 0) and "torch.distributed" in sys.modules:  # the other processes are not waited for
+            from msadapter_hook import launch
+
+            launch.failed = True
         raise
     except BaseException as error:
         uncaught = error

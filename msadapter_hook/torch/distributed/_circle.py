@@ -56,6 +56,7 @@ class Circle:
                 total = board.read(key)
             return total % _SENT // _COME >= self.size
 
+        job.check_board()
         total = job._asked(arrive)
         timeout = self.timeout if timeout is None else timeout
         job.wait(all_here, self.ranks, timeout, lambda gone: f"{what}{self._absent(number) if gone is None else ''}")

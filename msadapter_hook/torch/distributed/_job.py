@@ -7,7 +7,7 @@ import sys
 import time
 import uuid
 
-from msadapter_hook import settings
+from msadapter_hook import launch, settings
 
 from ._errors import DistBackendError, DistStoreError
 from ._tcp_store import TCPStore
@@ -112,8 +112,13 @@ class Job:
         return socket.gethostbyname(store.host if isinstance(store, TCPStore) else socket.gethostname())
 
     def gone(self, ranks):
-        """Those of the ranks that have ended or left."""
-        return [r for r in ranks if r != self.rank and (not self._alive(r) or self.board.read(f"left/{r}"))]
+        """Those of the ranks that have ended. Rank 0 stays until the others have ended: it has once it says so, as have processes
+        of other machines, which cannot be looked at."""
+        return [r for r in ranks if r != self.rank and (
+            not self._alive(r) or (r == 0 or r not in self._pids) and self.board.read(f"left/{r}"))]
+
+    def _departed(self, rank):
+        return not self._alive(rank) or bool(self.board.read(f"left/{rank}"))
 
     def _alive(self, rank):
         pid = self._pids.get(rank)
@@ -128,6 +133,7 @@ class Job:
             now = time.monotonic()
             if now - looked > _LOOK:
                 looked = now
+                self.check_board()
                 gone = self.gone(ranks)
                 if gone and not (answer := self._asked(ready)):
                     raise DistBackendError(f"Connection closed by peer: {_ranks(gone)} ended while rank {self.rank} waited for "
@@ -141,14 +147,18 @@ class Job:
                 time.sleep(pause)
         return answer
 
+    def check_board(self):
+        """DistBackendError where rank 0, which serves the board, has ended: MindSpore would ask it for 15 s."""
+        if self.rank != 0 and not self._alive(0):
+            raise DistBackendError("Connection closed by peer: rank 0 ended, and with it the store of this job")
+
     def _asked(self, ready):
         try:
             return ready()
         except (DistBackendError, TypeError, ValueError):
             raise
         except RuntimeError as error:
-            if self.rank != 0 and not self._alive(0):
-                raise DistBackendError("Connection closed by peer: rank 0 ended, and with it the store of this job") from None
+            self.check_board()
             raise DistBackendError(f"MindSpore's communication failed: {str(error).splitlines()[0]}") from error
 
     def leave(self):
@@ -156,13 +166,13 @@ class Job:
         if self._left:
             return
         self._left = True
-        if getattr(sys, "last_value", None) is None:  # an uncaught exception ends at once, as a killed process does
+        if getattr(sys, "last_value", None) is None and not launch.failed:  # a failing process ends at once, as a killed one does
             try:
                 self.board.put(f"left/{self.rank}", "1")
                 others = [r for r in range(self.size) if r != self.rank]
                 end = time.monotonic() + (self.timeout if self.rank == 0 else _FAREWELL)  # rank 0 serves the board
                 while others and time.monotonic() < end:
-                    others = sorted(set(others) - set(self.gone(others)))
+                    others = [r for r in others if not self._departed(r)]
                     time.sleep(0.005)
             except RuntimeError:
                 pass  # rank 0 is gone

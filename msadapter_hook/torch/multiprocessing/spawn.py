@@ -6,6 +6,8 @@ import signal
 import sys
 import traceback
 
+from msadapter_hook import launch
+
 __all__ = ["ProcessException", "ProcessExitedException", "ProcessRaisedException", "spawn", "start_processes"]
 
 
@@ -42,6 +44,7 @@ def _run(fn, i, args, errors):
         pass
     except Exception:
         errors.put(traceback.format_exc())
+        launch.failed = True
         sys.exit(1)
 
 
