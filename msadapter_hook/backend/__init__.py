@@ -2,8 +2,8 @@
 
 from .arrays import as_numpy, from_numpy
 from .compiled import compile_gradient
-from .gradient import Gradient, stop_gradient
+from .gradient import Gradient
 from .primitives import primitive
 from .runtime import lock, mindspore, prepare
 
-__all__ = ["Gradient", "compile_gradient", "as_numpy", "from_numpy", "lock", "mindspore", "prepare", "primitive", "stop_gradient"]
+__all__ = ["Gradient", "compile_gradient", "as_numpy", "from_numpy", "lock", "mindspore", "prepare", "primitive"]

@@ -9,7 +9,7 @@ import sys
 
 from msadapter_hook import settings
 
-from .gradient import Gradient, stop_gradient, unrecorded
+from .gradient import Gradient, unrecorded
 from .primitives import Kernel
 from .runtime import mindspore
 
@@ -55,8 +55,11 @@ class Listing:
         return name
 
 
-def list_program(function, inputs):
-    """(lines, environment, names of the outputs) of one run of `function` on MindSpore tensors."""
+class NotListed(RuntimeError):
+    """A function computes tensors outside of its kernels: what it does cannot be written out."""
+
+
+def _overheard(function, inputs):
     listing = Listing(inputs)
     before, Kernel.listening = Kernel.listening, listing
     try:
@@ -66,15 +69,28 @@ def list_program(function, inputs):
     return listing, [listing.spell(o) for o in outputs]
 
 
-def compile_gradient(function, inputs, positions, carried):
-    """The compiled form of `Gradient(function, positions)`; the last `carried` outputs of `function` bear no gradient.
+def list_program(function, inputs):
+    """(listing, names of the outputs) of `function` on MindSpore tensors. NotListed where it computes outside of kernels.
+
+    It is run twice: a tensor that is a constant of the program is the same object both times, one that was computed is not.
+    """
+    listing, outputs = _overheard(function, inputs)
+    again, _ = _overheard(function, inputs)
+    if listing.lines != again.lines or any(
+            isinstance(kept, mindspore.Tensor) and kept is not again.environment[name]
+            for name, kept in listing.environment.items()):
+        raise NotListed("a tensor is computed by other means than kernels of the catalogue")
+    return listing, outputs
+
+
+def compile_gradient(function, inputs, positions):
+    """The compiled form of `Gradient(function, positions)`.
 
     Whatever MindSpore raises when it cannot compile is passed on.
     """
     listing, outputs = list_program(function, inputs)
     parameters = ", ".join(f"x{i}" for i in range(len(inputs)))
-    cut = len(outputs) - carried
-    results = "".join(f"{o}, " for o in outputs[:cut]) + "".join(f"stop({o}), " for o in outputs[cut:])
+    results = "".join(f"{o}, " for o in outputs)
     source = f"def program({parameters}):\n" + "\n".join(listing.lines) + f"\n    return ({results})\n"
     digest = hashlib.sha256(source.encode()).hexdigest()[:16]
     folder = settings.cache_folder() / "programs"
@@ -86,7 +102,7 @@ def compile_gradient(function, inputs, positions, carried):
     name = f"msadapter_program_{digest}_{id(listing)}"
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
-    module.__dict__.update(listing.environment, stop=stop_gradient)
+    module.__dict__.update(listing.environment)
     sys.modules[name] = module  # MindSpore's parser looks the module up
     spec.loader.exec_module(module)
     compiled = mindspore.jit(Gradient(module.program, positions)._call)

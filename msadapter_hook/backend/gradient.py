@@ -5,11 +5,10 @@ import contextlib
 from mindspore import context as _context
 from mindspore.common.api import _pynative_executor
 from mindspore.ops import composite as _composite
-from mindspore.ops import stop_gradient
 
 from . import runtime  # noqa: F401
 
-__all__ = ["Gradient", "stop_gradient"]
+__all__ = ["Gradient"]
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from msadapter_hook.backend import primitive, stop_gradient
+from msadapter_hook.backend import from_numpy, primitive
 from msadapter_hook.tape import Primitive, Value, constant
 
 from .pointwise import absolute, less, log, log1p, maximum, neg, sgn, sigmoid, sub, where
@@ -45,11 +45,13 @@ def _bce_input(g, out, x, t):
 def _mindspore_bce():
     """MindSpore's kernel has the gradient, but adds 1e-12 to what it takes the logarithm of."""
     kernel, log_, low = primitive("BinaryCrossEntropy", "none"), primitive("Log"), primitive("Maximum")
+    add, sub_, mul, stop = map(primitive, ("Add", "Sub", "Mul", "StopGradient"))
+    one, least = (from_numpy(np.array(number, np.float32)) for number in (1, -100))
 
     def run(x, t):
         rough = kernel(x, t, None)
-        exact = (t - 1) * low(log_(1 - x), -100.0) - t * low(log_(x), -100.0)
-        return rough + stop_gradient(exact - rough)
+        exact = sub_(mul(sub_(t, one), low(log_(sub_(one, x)), least)), mul(t, low(log_(x), least)))
+        return add(rough, stop(sub_(exact, rough)))
 
     return run
 

@@ -30,7 +30,7 @@ class Program:
         self.positions = positions
         self.base = base  # the structure without the values that are only carried along
         self.zeros = tuple([constant_zeros(shape, dtype) for shape, dtype in carried])
-        self._replay = Replay(function, positions, len(carried), source.count("\n"))
+        self._replay = Replay(function, positions, source.count("\n"))
 
     def differentiated(self):
         """Whether a backward pass has differentiated a program of this structure."""
@@ -109,7 +109,7 @@ class Program:
             lines.append(f"    v{i} = p{i}({', '.join(map(name, args))})  # {primitive.name}")
             if i in dead:  # what nobody reads again is let go, as in code written by hand
                 lines.append(f"    del {', '.join(dead[i])}")
-        environment["stop"] = backend.stop_gradient
+        environment["stop"] = backend.primitive("StopGradient")
         cut = len(results)
         outs = "".join(f"{name(r)}, " for r in outputs[:cut]) + "".join(f"stop({name(r)}), " for r in outputs[cut:])
         parameters = ", ".join(f"x{i}" for i in range(len(inputs)))

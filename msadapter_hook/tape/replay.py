@@ -33,12 +33,11 @@ class Replay:
     than 1,000 lines are not compiled.
     """
 
-    __slots__ = ("_function", "_positions", "_carried", "_plain", "_compiled", "_runs", "_spent", "_price", "_times", "_way")
+    __slots__ = ("_function", "_positions", "_plain", "_compiled", "_runs", "_spent", "_price", "_times", "_way")
 
-    def __init__(self, function, positions, carried, length):
+    def __init__(self, function, positions, length):
         self._function = function
         self._positions = positions
-        self._carried = carried
         self._plain = backend.Gradient(function, positions)
         self._compiled = None
         self._runs = 0
@@ -91,7 +90,7 @@ class Replay:
 
     def _compile(self, inputs):
         try:
-            self._compiled = backend.compile_gradient(self._function, inputs, self._positions, self._carried)
+            self._compiled = backend.compile_gradient(self._function, inputs, self._positions)
         except Exception as error:  # MindSpore raises many kinds where it cannot compile; replay goes on as before
             _log.info("a program is replayed without compiling: %s", error)
             report.note("programs that could not be compiled")
