@@ -239,7 +239,7 @@ class Backward:
             np.add(have.numpy, cotangent.numpy, out=have.numpy)
         else:
             self.cotangents[key] = prims.add(have, cotangent)
-            if self._plain() and have.dtype.kind == "f":
+            if self._plain() and have.dtype.kind == "f" and not (have.abstract or cotangent.abstract):
                 self.owned.add(key)
 
     def _plain(self):
@@ -402,7 +402,7 @@ def accumulate(holder, name, cotangent, create_graph, layouts=None):
             new = kept(cotangent, holder, layouts.get(holder) if layouts is not None else None, create_graph)
         else:
             new = Tensor._make(cotangent)
-    elif create_graph:
+    elif create_graph or cotangent.wrapped or have._dispatches:
         new = Tensor._make(prims.add(have.value, cotangent))
     else:
         have._write(prims.add(have.value, cotangent))

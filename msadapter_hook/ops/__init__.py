@@ -18,5 +18,6 @@ for _family in FAMILIES:
 attach()
 importlib.import_module(f"{__name__}.methods").install_operators()
 importlib.import_module(f"{__name__}.protocol").install()
+importlib.import_module(f"{__name__}.guards").install()
 
 __all__ = ["METHODS", "OPERATORS", "RETURN_TYPES", "call", "functions"]

@@ -12,6 +12,7 @@ from . import arguments, dispatch, overrides
 from .creation import from_data, from_numpy, like_geometry
 from .guards import copied
 from .indexing import getitem, setitem
+from .refusals import CONTROL_FLOW, ITEM, NO_DATA, refuse_mapped
 from .registry import METHODS, OPERATORS, check_inplace, composite, plain, refuse_overlap
 from .views import flat_moves, whole_history
 
@@ -21,6 +22,7 @@ def item(self):
     """The one element as a Python number. Source: PyTorch, Tensor.item."""
     if self.numel() != 1:
         raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+    refuse_mapped(self, ITEM)
     if (overrides.entered or self._dispatches) and dispatch.active(self):
         return dispatch.emit("_local_scalar_dense", self)
     if self.is_meta:
@@ -31,6 +33,7 @@ def item(self):
 
 def tolist(self):
     """Nested lists of Python numbers. Source: PyTorch, Tensor.tolist."""
+    refuse_mapped(self, NO_DATA)
     array = detached(self).numpy
     if self._dtype.is_floating_point and array.dtype.kind != "f":
         array = array.astype(np.float32)
@@ -39,6 +42,7 @@ def tolist(self):
 
 def numpy(self, *, force=False):
     """A NumPy array over the tensor's memory. Source: PyTorch, Tensor.numpy."""
+    refuse_mapped(self, NO_DATA)
     if force:
         return self.detach().cpu().resolve_conj().resolve_neg().numpy()
     if state.enabled and self.requires_grad:
@@ -77,6 +81,7 @@ def __bool__(self):
         raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
     if self.numel() > 1:
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+    refuse_mapped(self, CONTROL_FLOW)
     return bool(item(self))
 
 
@@ -107,6 +112,7 @@ def __contains__(self, element):
 def __index__(self):
     if self.numel() != 1 or self._dtype.is_floating_point or self._dtype.is_complex:
         raise TypeError("only integer tensors of a single element can be converted to an index")
+    refuse_mapped(self, ITEM)
     return int(item(self))
 
 
@@ -120,6 +126,7 @@ def _number(self, name):
     """The one element, for Python's `name(tensor)`."""
     if self.numel() != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
+    refuse_mapped(self, ITEM, 2)
     found = item(self)
     if name is not None and isinstance(found, complex):
         if found.imag:

@@ -8,6 +8,7 @@ from msadapter_hook.tensor import Tensor
 class _State(threading.local):
     disabled = 0  # contexts in which subclasses are plain tensors
     modes = ()  # function modes entered, outermost first
+    skipped = False  # the next question whether anybody takes part is answered with no
 
 
 state = _State()
@@ -22,6 +23,18 @@ class DisableTorchFunctionSubclass:
 
     def __exit__(self, *exc):
         state.disabled -= 1
+
+
+class unseen(DisableTorchFunctionSubclass):
+    """Context: neither subclasses nor function modes are asked."""
+
+    def __enter__(self):
+        super().__enter__()
+        self._modes, state.modes = state.modes, ()
+
+    def __exit__(self, *exc):
+        state.modes = self._modes
+        super().__exit__(*exc)
 
 
 def _disabled_torch_function(func, args, kwargs):
@@ -51,7 +64,7 @@ def call_override(function, tensors, args, kwargs):
     found = []
     for t in tensors:
         kind = type(t)
-        if getattr(kind, "_overrides", not isinstance(t, Tensor)) and all(type(f) is not kind for f in found):
+        if getattr(kind, "_asks", not isinstance(t, Tensor)) and all(type(f) is not kind for f in found):
             at = next((i for i, f in enumerate(found) if issubclass(kind, type(f))), len(found))
             found.insert(at, t)
     types = tuple([type(t) for t in found])
@@ -87,7 +100,7 @@ def call_mode(function, args, kwargs):
     """Ask the innermost function mode of this thread, which is not entered while it answers: what it calls meets the
     modes outside."""
     modes = state.modes
-    tensors = [t for t in (*args, *kwargs.values()) if getattr(type(t), "_overrides", False)]
+    tensors = [t for t in (*args, *kwargs.values()) if getattr(type(t), "_asks", False)]
     state.modes = modes[:-1]
     try:
         result = modes[-1].__torch_function__(function, tuple({type(t): 0 for t in tensors}), args, kwargs)

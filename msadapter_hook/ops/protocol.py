@@ -3,20 +3,30 @@
 import copy as _copy
 from collections import OrderedDict
 
-from msadapter_hook.errors import unsupported
+import numpy as np
+
 from msadapter_hook import prims
+from msadapter_hook.tape import no_grad
 from msadapter_hook.tensor import Tensor, from_array, printing
 from msadapter_hook.tensor import generator as generators
 from msadapter_hook.tensor.device import current_device
 
+from . import dispatch, overrides
 from .devices import place
+from .dispatch import wrapper
 
 
 def _text(self, tensor_contents=None):
-    grad_fn = self.grad_fn
+    grad_fn = self.grad_fn if not self.is_leaf else None
     name = type(grad_fn).__name__ if grad_fn is None else grad_fn.name()
     class_name = "tensor" if type(self)._overrides is False else type(self).__name__
     shown = self.device if self.device.type != current_device().type else None
+    if tensor_contents is not None or self._history.value.wrapped:
+        if tensor_contents is None:
+            tensor_contents = _contents(self, len(class_name) + 1)
+        return printing.format_tensor(None, self._dtype, shape=self._size, requires_grad=self.requires_grad, device=shown,
+                                      grad_fn_name=name if grad_fn is not None else None, class_name=class_name,
+                                      contents=tensor_contents)
     if self.is_meta:
         return printing.format_tensor(None, self._dtype, shape=self._size, requires_grad=self.requires_grad,
                                       grad_fn_name=name if grad_fn is not None else None, device=self.device, class_name=class_name)
@@ -28,12 +38,26 @@ def _text(self, tensor_contents=None):
         grad_fn_name=name if grad_fn is not None else None, device=shown, class_name=class_name)
 
 
-def __repr__(self, *, tensor_contents=None):
-    if self._overrides:
-        from .overrides import DisableTorchFunctionSubclass
+def elements(tensor):
+    """The elements of a tensor whose class alone knows them, asked for one by one, as a NumPy array."""
+    with no_grad():
+        flat = tensor.reshape((-1,)) if tensor.ndim else tensor.unsqueeze(0)
+        numbers = [flat.select(0, i).item() for i in range(tensor.numel())]
+    dtype = np.dtype(np.float32) if tensor._dtype.numpy.kind == "V" else tensor._dtype.numpy
+    return np.array(numbers, dtype).reshape(tensor._size)
 
-        with DisableTorchFunctionSubclass():
-            return _text(self)
+
+def _contents(self, indent):
+    if self.numel() > printing.PRINT_OPTS.threshold:
+        return "..."
+    return printing.format_values(elements(self), indent) if self.numel() else "[]"
+
+
+def __repr__(self, *, tensor_contents=None):
+    if self._overrides or overrides.entered:
+        with overrides.DisableTorchFunctionSubclass(), dispatch.without_modes():
+            text = _text(self, tensor_contents)
+        return f"Parameter({text})" if self._overrides and getattr(self, "_is_param", False) else text
     return _text(self)
 
 
@@ -46,6 +70,8 @@ def __deepcopy__(self, memo):
             "https://github.com/pytorch/pytorch/pull/103001")
     if id(self) in memo:
         return memo[id(self)]
+    if self._dispatches and self._history.value.wrapped:
+        return _deepcopied_wrapper(self, memo)
     storage = self._history.storage
     copied = memo.get(id(storage))
     if copied is None:
@@ -69,6 +95,27 @@ def __deepcopy__(self, memo):
     if self.grad is not None:
         made.grad = _copy.deepcopy(self.grad, memo)
     memo[id(self)] = made
+    made.__dict__.update(_copy.deepcopy(self.__dict__, memo))
+    return made
+
+
+def _deepcopied_wrapper(self, memo):
+    """A copy of a tensor whose data only its class knows: its clone, with copies of its attributes."""
+    made = self.clone()
+    if type(made) is not type(self):
+        raise RuntimeError(f"The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that "
+                           f"properly implement clone(), and the clone of {type(self)} is a {type(made)}. Give the class a __deepcopy__ "
+                           "of its own or a clone() that gives its type")
+    made = made.detach()
+    if self.requires_grad:
+        made.requires_grad_()
+    if self.grad is not None:
+        made.grad = _copy.deepcopy(self.grad, memo)
+    memo[id(self)] = made
+    if type(self).__dict__.get("__slots__"):
+        for name in type(self).__slots__:
+            if hasattr(self, name):
+                setattr(made, name, _copy.deepcopy(getattr(self, name), memo))
     made.__dict__.update(_copy.deepcopy(self.__dict__, memo))
     return made
 
@@ -152,12 +199,6 @@ def to_dense(self, dtype=None, *, masked_grad=None):
     return self if dtype is None else self.to(dtype)
 
 
-def _make_wrapper_subclass(cls, size, *args, **kwargs):
-    """Refused: there is no `__torch_dispatch__` below the operators. Source: PyTorch, Tensor._make_wrapper_subclass."""
-    raise unsupported("torch.Tensor._make_wrapper_subclass", "write the subclass over its data (Tensor._make_subclass or "
-                      "as_subclass) and let __torch_function__ or torch.overrides.TorchFunctionMode see the calls")
-
-
 def storage_type(self):
     """The legacy storage class of the dtype, as torch.FloatStorage. Source: PyTorch, Tensor.storage_type."""
     import importlib
@@ -177,7 +218,7 @@ def install():
         setattr(Tensor, name, _type_flag(*kinds))
     for name in ("is_sparse", "is_sparse_csr", "is_quantized", "is_nested", "is_mkldnn"):
         setattr(Tensor, name, False)
-    Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
+    Tensor._make_wrapper_subclass = staticmethod(wrapper)
     Tensor.names = property(lambda self: (None,) * self.ndim)
     generators.state_out = from_array
     generators.state_in = _state_array

@@ -13,7 +13,7 @@ from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor, cast_value, dtypes, geometry
 from msadapter_hook.tensor.core import DTYPE_OF
 
-from . import arguments, compound, gradient_names, meta, overrides
+from . import arguments, compound, dispatch, gradient_names, kept, meta, overrides, participants
 from .arguments import Mismatch
 from .binding import binder, describe, plain_text, result_type_of
 from .schema import parse
@@ -265,6 +265,8 @@ class Operator:
             return overrides.call_mode(self.function, args, kwargs)
         try:
             overload, bound = self.select(args, kwargs)
+        if overrides.entered and dispatch.active(bound):
+            return dispatch.operator(self, overload, bound)
         except TypeError:
             made = foreign.arguments(args, kwargs)
             if made is not None:
@@ -274,12 +276,16 @@ class Operator:
                 raise
             return overrides.call_override(self.function, asked, args, kwargs)
         for i in overload.tensors:
-            if getattr(bound[i], "_overrides", False) and (bound[i]._compound or not overrides.state.disabled):
-                return _override(self, bound, overload, args, kwargs)
+            if getattr(bound[i], "_overrides", False):
+                found = participants.call(self, overload, bound, args, kwargs)
+                if found is not participants.NOBODY:
+                    return found
+                break
         for i in overload.lists:
-            for t in bound[i]:
-                if getattr(t, "_overrides", False) and (t._compound or not overrides.state.disabled):
-                    return _override(self, bound, overload, args, kwargs)
+            if any(getattr(t, "_overrides", False) for t in bound[i]):
+                found = participants.call(self, overload, bound, args, kwargs)
+                if found is not participants.NOBODY:
+                    return found
         for interceptor in interceptors:
             found = interceptor(self, overload, bound)
             if found is not None:
@@ -291,16 +297,6 @@ class Operator:
 
 PATH = {}  # names whose kernel is a host kernel
 interceptors = []  # f(operator, overload, bound) -> new bound or None: autocast and the like
-
-
-def _override(entry, bound, overload, args, kwargs):
-    """A call in which a subclass or a compound tensor (sparse, nested) takes part: the subclass is asked first."""
-    every = [t for i in overload.tensors for t in [bound[i]] if isinstance(t, Tensor)]
-    every += [t for i in overload.lists for t in bound[i] if t is not None]
-    found = [t for t in every if t._compound]
-    if found and (overrides.state.disabled or not any(t._overrides and not t._compound for t in every)):
-        return compound.run(entry, overload, bound, found)
-    return overrides.call_override(entry.function, every, args, kwargs)
 
 
 # ------------------------------------------------------------------------------------------------ declaring
@@ -548,8 +544,13 @@ def _inplace(entry, name):
             if found is not None:
                 bound = found
         for i in overload.tensors:
-            if getattr(bound[i], "_compound", False):
-                return compound.run_inplace(entry, overload, bound, check_inplace, write_inplace)
+            if getattr(bound[i], "_overrides", False):
+                found = participants.call_inplace(method, entry, overload, bound, (self, *args), kwargs)
+                if found is not participants.NOBODY:
+                    return found
+                break
+        if overrides.entered and dispatch.active(bound):
+            return dispatch.operator(entry, overload, bound, inplace=True)
         check_inplace(self)
         if overload.overlap is not None:
             check_overlap(self, overload, bound, 1)

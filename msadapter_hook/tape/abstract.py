@@ -19,6 +19,10 @@ class NoData(NotImplementedError):
     """The data of a value without data were asked for."""
 
 
+class Opaque(RuntimeError):
+    """The data of a tensor subclass were asked for."""
+
+
 class Meta(Value):
     """Nothing but a shape and a dtype."""
 
@@ -29,10 +33,10 @@ class Meta(Value):
         return NoData(NO_DATA)
 
     def detach(self):
-        return Meta(self.shape, self.dtype) if self.requires_grad else self
+        return followed(self, Meta(self.shape, self.dtype)) if self.requires_grad else self
 
     def as_leaf(self, leaf):
-        return Meta(self.shape, self.dtype, requires_grad=True, leaf=leaf)
+        return followed(self, Meta(self.shape, self.dtype, requires_grad=True, leaf=leaf))
 
     def filled(self, number):
         """What a tensor of this shape and dtype full of `number` is here."""
@@ -62,14 +66,20 @@ class Deferred(Value):
             found = self.keep = _outcome(self.node)[self.index]
         return found
 
+    def shown(self):
+        """The tensor, with the tangents of this value."""
+        found = self.tensor
+        if state.levels and found._history.value is not self:
+            followed(self, found._history.value)
+        return found
+
     def refuse(self):
-        return RuntimeError("the data of this tensor subclass are known to its class only: an operator that reads them has to go "
+        return Opaque("the data of this tensor subclass are known to its class only: an operator that reads them has to go "
                             "through __torch_dispatch__")
 
     def _same(self, requires_grad, leaf=None):
-        if self.keep is None:
-            return Deferred(self.shape, self.dtype, self.tensor, requires_grad=requires_grad, leaf=leaf)
-        return Deferred(self.shape, self.dtype, self.keep, requires_grad=requires_grad, leaf=leaf)
+        keep = self.tensor if self.keep is None else self.keep
+        return followed(self, Deferred(self.shape, self.dtype, keep, requires_grad=requires_grad, leaf=leaf))
 
     def detach(self):
         return self._same(False) if self.requires_grad else self
@@ -81,10 +91,17 @@ class Deferred(Value):
         """The same value, holding its tensor."""
         if type(self.keep) is not weakref.ref:
             return self
-        return Deferred(self.shape, self.dtype, self.keep(), self.node, self.index, self.requires_grad, self.leaf)
+        return followed(self, Deferred(self.shape, self.dtype, self.keep(), self.node, self.index, self.requires_grad, self.leaf))
 
     def filled(self, number):
         return full_like(self, number)
+
+
+def followed(old, new):
+    """`new`, which stands for `old`, with its tangents."""
+    for level in state.levels:
+        level.copy(old, new)
+    return new
 
 
 def full_like(value, number):
@@ -102,6 +119,11 @@ def value_behind(tensor):
     raise NotImplementedError("tensor subclasses need the operators")
 
 
+def adopt(tensor, node, index):
+    """Make a tensor that `perform` gave output `index` of `node`; gives its Value; set by `ops`."""
+    raise NotImplementedError("tensor subclasses need the operators")
+
+
 def infer(primitive, inputs, attributes):
     """((shape, dtype), …) of the outputs; set by `prims`, where the rules are."""
     raise NotImplementedError("shapes are inferred by the primitives")
@@ -116,14 +138,18 @@ def call(primitive, inputs, attributes):
     """One primitive call that met a Value without data: its results, a Value or a tuple of them."""
     requires = False
     if state.enabled and primitive.differentiable:
-        requires = any([v.requires_grad for v in inputs])
-    wrapped = any([v.wrapped for v in inputs])
+        requires = any(v.requires_grad for v in inputs)
+    wrapped = any(v.wrapped for v in inputs)
     if wrapped and not state.symbolic:
-        values = [value_behind(t) for t in perform(primitive, inputs, attributes)]
-        if not requires:
-            return values[0] if primitive.outputs == 1 else tuple(values)
-        node = _noted(primitive, inputs, attributes)
-        values = [_attached(v, node, i) for i, v in enumerate(values)]
+        tensors = perform(primitive, inputs, attributes)
+        node = None
+        if requires:
+            recorded = _noted(primitive, inputs, attributes)
+            recorded.outputs = (None,) * len(tensors)
+            values = [adopt(t, recorded, i) for i, t in enumerate(tensors)]
+            recorded.specs = tuple([(v.shape, v.dtype) for v in values])
+        else:
+            values = [value_behind(t) for t in tensors]
     else:
         specs = infer(primitive, inputs, attributes)
         if wrapped:
@@ -145,17 +171,10 @@ def _noted(primitive, inputs, attributes):
     return Node(primitive, attributes, tuple([v.held() if v.wrapped else v for v in inputs]), False)
 
 
-def _attached(value, node, index):
-    """A value without history as an output of `node`."""
-    if value.wrapped:
-        return Deferred(value.shape, value.dtype, value.held().keep, node, index, value.dtype.kind in "fcV")
-    return type(value)(value.shape, value.dtype, value._numpy, value._array, node, index, value.dtype.kind in "fcV")
-
-
 def again(node, index):
     """Output `index` of a recorded node whose value nobody holds any more."""
     shape, dtype = node.specs[index]
-    if any([v.wrapped for v in node.inputs]):
+    if any(v.wrapped for v in node.inputs):
         return Deferred(shape, dtype, None, node, index, True)
     return Meta(shape, dtype, None, None, node, index, True)
 

@@ -169,7 +169,7 @@ class Node:
             if self.freed:
                 shape, dtype = self.specs[index]
                 return Value(shape, dtype, node=self, index=index, requires_grad=True)
-            if any([v.abstract for v in self.inputs]):
+            if any(v.abstract for v in self.inputs):
                 found = abstract_again(self, index)
             else:
                 again = self._again()

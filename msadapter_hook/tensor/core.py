@@ -33,7 +33,7 @@ class TensorBase:
     def _make(cls, value: Value, dtype=None, stride=None, device=None):
         """A new tensor of this class over `value`, which becomes the base of a storage of its own."""
         if value.wrapped and not state.symbolic:
-            return value.tensor
+            return value.shown()
         self = object.__new__(cls)
         shape = value.shape
         stride = stride or contiguous_stride(shape)
@@ -347,6 +347,8 @@ class TensorBase:
     @property
     def data(self):
         """The same data without history and with a version counter of its own. Source: PyTorch, Tensor.data."""
+        if self._dispatches:
+            return self.detach()
         return self._alias(Tensor if type(self) is not Tensor else None, share_version=False)
 
     @data.setter
@@ -466,6 +468,11 @@ def DISABLED(cls, func, types, args=(), kwargs=None):
     return Tensor._disabled_torch_function(func, args, kwargs or {})
 
 
+def _function(cls):
+    """The function behind the `__torch_function__` of a class."""
+    return getattr(cls.__torch_function__, "__func__", cls.__torch_function__)
+
+
 class Tensor(TensorBase):
     """A multi-dimensional array whose computations are recorded on the tape. Source: PyTorch, torch.Tensor."""
 
@@ -480,7 +487,9 @@ class Tensor(TensorBase):
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        cls._asks = getattr(cls.__torch_function__, "__func__", cls.__torch_function__) is not DISABLED
+        if "__torch_dispatch__" in cls.__dict__ and _function(cls) is _function(Tensor):
+            cls.__torch_function__ = classmethod(DISABLED)  # who sees the operators below has no need of the functions
+        cls._asks = _function(cls) is not DISABLED
         cls._dispatches = cls.__torch_dispatch__ is not DISABLED_DISPATCH
         cls._overrides = cls._asks or cls._dispatches
 

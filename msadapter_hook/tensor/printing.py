@@ -192,7 +192,7 @@ def format_tensor(
 
     `array`: its elements (None for a tensor without data, whose `shape` is then given); `dtype`: its torch dtype;
     `grad_fn_name`: the name of the function that made it, or None; `device`: shown unless None (what is not the
-    default device); `contents`: the body of a sparse tensor, followed by `facts` (its size and number of elements) and,
+    default device); `contents`: the body of a subclass or of a sparse tensor, followed by `facts` (its size and number of elements) and,
     after the dtype, its `layout`; `is_parameter`: under "Parameter containing:"; `class_name`: "tensor", or the name of a subclass.
     Source: PyTorch, the repr of torch.Tensor."""
     prefix = class_name + "("
@@ -205,7 +205,8 @@ def format_tensor(
         suffixes = [*facts, *suffixes]
         if dtype not in (default, dt.int64, dt.bool_, _partner(default)):
             suffixes.append(f"dtype={dtype!r}")
-        suffixes.append(f"layout={layout!r}")
+        if layout is not None:
+            suffixes.append(f"layout={layout!r}")
     elif array is None:
         body = "..."
         suffixes.append(f"size={shape}")

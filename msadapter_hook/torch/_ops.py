@@ -4,13 +4,16 @@ An operator registered in Python has a schema, kernels by dispatch key, and one 
 are made for PyTorch's binary interface and cannot be loaded.
 """
 
-import re
 import sys
 import threading
 import types
 
+from msadapter_hook.ops import dispatch as _dispatch
+from msadapter_hook.ops.aten import plain as _plain
 from msadapter_hook.ops.schema import MISSING, parse
 from msadapter_hook.tensor import Tensor
+
+from ._aten import OpOverload, OpOverloadPacket, packet
 
 _NAMES = {}  # "namespace::name" -> {overload: OpOverload}
 _below = threading.local()
@@ -19,7 +22,7 @@ _below = threading.local()
 _KERNELS = ("CPU", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional", "PrivateUse1", "CUDA", "")
 
 
-class OpOverload:
+class RegisteredOverload(OpOverload):
     """One schema with its kernels. Calling it fills in defaults, chooses the kernel and runs it."""
 
     def __init__(self, namespace, name, overload, schema=None):
@@ -140,7 +143,7 @@ class below_autograd:
         _below.depth -= 1
 
 
-class OpOverloadPacket:
+class RegisteredPacket(OpOverloadPacket):
     """All overloads of a name. Calling it takes the first one whose schema fits."""
 
     def __init__(self, namespace, name):
@@ -178,8 +181,8 @@ class OpOverloadPacket:
         return f"<OpOverloadPacket(op='{self._qualified_op_name.replace('::', '.')}')>"
 
 
-class _Native(OpOverload):
-    """An operator of the adapter under its name in `torch.ops.aten`; its overloads are one function, which chooses itself."""
+class _Native(RegisteredOverload):
+    """An operator of the adapter under a name in `torch.ops.prims` or one that PyTorch's `aten` has no schema for."""
 
     def __init__(self, name, function):
         super().__init__("aten", name, "")
@@ -188,33 +191,9 @@ class _Native(OpOverload):
     def __call__(self, *args, **kwargs):
         return self._function(*args, **kwargs)
 
-
-class _NativePacket(_Native):
-    def __eq__(self, other):
-        return isinstance(other, _NativePacket) and other._opname == self._opname
-
-    def __hash__(self):
-        return hash(self._opname)
-
-    def __str__(self):
-        return f"aten.{self._opname}"
-
-    def overloads(self):
-        return ["default"]
-
     @property
     def default(self):
-        return _Native(self._opname, self._function)
-
-    def __getattr__(self, key):
-        if key.startswith("_"):
-            raise AttributeError(key)
-        made = _Native(self._opname, self._function)
-        made._overloadname = key
-        return made
-
-    def __repr__(self):
-        return f"<OpOverloadPacket(op='aten.{self._opname}')>"
+        return self
 
 
 def _native(name):
@@ -242,11 +221,16 @@ class _OpNamespace(types.ModuleType):
             raise AttributeError(name)
         qualified = f"{self.name}::{name}"
         if qualified in _NAMES:
-            return OpOverloadPacket(self.name, name)
+            return RegisteredPacket(self.name, name)
+        if self.name == "aten":
+            made = packet(name)
+            if made is not None:
+                setattr(self, name, made)
+                return made
         if self.name in ("aten", "prims"):
             found = _native(name)
             if found is not None:
-                return _NativePacket(name, found)
+                return _Native(name, found)
         raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
 
     def __iter__(self):
@@ -299,6 +283,7 @@ class _Classes(types.ModuleType):
 
 ops = _Ops()
 classes = _Classes()
+_dispatch.packets = ops.aten
 
 
 def split(qualified):
@@ -322,16 +307,11 @@ def define(namespace, schema, tags=()):
                            f"same name and "
                            "overload name multiple times. Each overload's schema should only be registered with a single call "
                            "to def().")
-    made = existing or OpOverload(namespace, parsed.name, parsed.overload)
+    made = existing or RegisteredOverload(namespace, parsed.name, parsed.overload)
     made._schema = parsed._replace(text=f"{namespace}::{schema}")
     made.tags = tuple(tags) if isinstance(tags, (tuple, list)) else (tags,)
     overloads[parsed.overload] = made
     return made
-
-
-def _plain(schema):
-    """The schema without what says which arguments are written or aliased: `Tensor(a!) x` is `Tensor x`."""
-    return re.sub(r"\b(\w+)\([a-z](?:\s*->\s*\*|!|\|[a-z])*\)", r"\1", schema)
 
 
 def find(qualified, create=False):
@@ -339,7 +319,7 @@ def find(qualified, create=False):
     namespace, name, overload = split(qualified)
     found = _NAMES.get(f"{namespace}::{name}", {}).get(overload)
     if found is None and create:
-        found = _NAMES.setdefault(f"{namespace}::{name}", {})[overload] = OpOverload(namespace, name, overload)
+        found = _NAMES.setdefault(f"{namespace}::{name}", {})[overload] = RegisteredOverload(namespace, name, overload)
     return found
 
 

@@ -10,7 +10,8 @@ from . import Tensor
 from ._refusal import refused as _refused
 
 __all__ = ["enable_reentrant_dispatch", "get_ignored_functions", "get_overridable_functions", "get_testing_overrides",
-           "handle_torch_function", "has_torch_function", "is_tensor_like", "is_tensor_method_or_property", "resolve_name",
+           "handle_torch_function", "has_torch_function", "is_tensor_like", "is_tensor_method_or_property", "redispatch_function",
+           "resolve_name",
            "wrap_torch_function"]
 
 
@@ -50,13 +51,16 @@ def is_tensor_like(inp):
 def _takes_part(x):
     kind = type(x)
     if isinstance(x, Tensor):
-        return kind._overrides and not _overrides.state.disabled
+        return kind._asks and not _overrides.state.disabled
     return hasattr(kind, "__torch_function__") and not isinstance(x, type)
 
 
 def has_torch_function(relevant_args):
     """Whether one of the arguments decides for itself, or a function mode is entered. Source: PyTorch,
     torch.overrides.has_torch_function."""
+    if _overrides.state.skipped:
+        _overrides.state.skipped = False
+        return False
     return bool(_overrides.state.modes) or any(_takes_part(a) for a in relevant_args)
 
 
@@ -142,12 +146,26 @@ def get_ignored_functions():
     return {entry.function for entry in _registry.OPERATORS.values() if not entry.overloads}
 
 
-def enable_reentrant_dispatch():
-    """Kernels run in Python, so calls from within a handler need no leave. Source: PyTorch,
-    torch.overrides.enable_reentrant_dispatch."""
-    import contextlib
+def redispatch_function(func, types, args, kwargs):
+    """What `func` does with this handler left out; the calls inside it are seen again. Source: PyTorch,
+    torch.overrides.redispatch_function."""
+    kwargs = kwargs or {}
+    if hasattr(func, "__operator__") or func in _public():
+        with _overrides.unseen():
+            return func(*args, **kwargs)
+    _overrides.state.skipped = True  # the function asks `has_torch_function` once
+    try:
+        return func(*args, **kwargs)
+    finally:
+        _overrides.state.skipped = False
 
-    return contextlib.nullcontext()
+
+def enable_reentrant_dispatch():
+    """Context for a handler of `__torch_dispatch__`: what it calls is recorded again. Source: PyTorch,
+    torch.overrides.enable_reentrant_dispatch."""
+    from . import enable_grad
+
+    return enable_grad()
 
 
 get_testing_overrides = _refused("torch.overrides.get_testing_overrides", "write the overrides you need by hand")

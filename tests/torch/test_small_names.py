@@ -66,11 +66,6 @@ def test_workers_of_an_abandoned_loader_end():
         assert not worker.is_alive()
 
 
-def test_wrapper_subclasses_are_refused_by_name():
-    with pytest.raises(NotImplementedError, match="_make_wrapper_subclass.*__torch_function__"):
-        torch.Tensor._make_wrapper_subclass(torch.Tensor, (2,))
-
-
 @pytest.mark.parametrize("data, expected", [
     ([2.0, 3.0, 4.0], [12, 8, 6]), ([0.0, 3.0, 4.0], [12, 0, 0]), ([0.0, 0.0, 4.0], [0, 0, 0]),
     ([float("nan"), 3.0, 4.0], [12, float("nan"), float("nan")]),

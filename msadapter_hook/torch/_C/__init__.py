@@ -2,13 +2,15 @@
 
 import enum as _enum
 
+from msadapter_hook.ops import dispatch as _dispatch
 from msadapter_hook.ops import overrides as _overrides
 from msadapter_hook.ops.overrides import DisableTorchFunctionSubclass
-from msadapter_hook.tensor import Size, Tensor, device, dtypes  # noqa: F401
-from msadapter_hook.tensor.core import DISABLED as _disabled_torch_function_impl  # noqa: F401
-from msadapter_hook.tensor.generator import Generator  # noqa: F401
+from msadapter_hook.tensor import Size, Tensor, device, dtypes
+from msadapter_hook.tensor.core import DISABLED as _disabled_torch_function_impl
+from msadapter_hook.tensor.generator import Generator
 
 DisableTorchFunction = DisableTorchFunctionSubclass
+_TensorMeta = type(Tensor)
 dtype, layout, memory_format = dtypes.dtype, dtypes.layout, dtypes.memory_format
 
 
@@ -52,8 +54,8 @@ class _ExcludeDispatchKeyGuard:
         self._autocast = [n for n in names if n.startswith("Autocast")]
 
     def __enter__(self):
-        from ._ops import below_autograd
-        from .amp import autocast
+        from .._ops import below_autograd
+        from ..amp import autocast
 
         self._inner = [below_autograd()] if self._autograd else []
         self._inner += [autocast(name[len("Autocast"):].lower(), enabled=False) for name in self._autocast]
@@ -66,7 +68,7 @@ class _ExcludeDispatchKeyGuard:
 
 
 def _AutoDispatchBelowAutograd():
-    from ._ops import below_autograd
+    from .._ops import below_autograd
 
     return below_autograd()
 
@@ -126,8 +128,24 @@ def _DisableFuncTorch():
     return contextlib.nullcontext()
 
 
-def _DisableTorchDispatch():
-    """Context: there is no `__torch_dispatch__` to turn off."""
-    import contextlib
+_DisableTorchDispatch = _dispatch.disabled
+_push_on_torch_dispatch_stack = _dispatch.push_mode
+_pop_torch_dispatch_stack = _dispatch.pop_mode
 
-    return contextlib.nullcontext()
+
+def _len_torch_dispatch_stack():
+    """How many dispatch modes are entered in this thread."""
+    return len(_dispatch.state.modes)
+
+
+def _get_dispatch_stack_at(index):
+    """A dispatch mode of this thread, 0 the outermost."""
+    return _dispatch.state.modes[index]
+
+
+def _get_privateuse1_backend_name():
+    """The name of a backend that nobody has registered. Source: PyTorch, torch._C."""
+    return "privateuseone"
+
+
+from . import _nn

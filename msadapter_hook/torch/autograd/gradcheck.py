@@ -8,6 +8,8 @@ import warnings
 
 import numpy as np
 
+from msadapter_hook.ops.protocol import elements
+
 from msadapter_hook.autograd.api import grad as _grad
 
 from .. import Tensor, complex128, enable_grad, float64, from_numpy, no_grad, randn, zeros_like
@@ -41,7 +43,7 @@ def _tuple(x):
 
 
 def _array(tensor):
-    return tensor.detach().cpu().numpy().copy()
+    return elements(tensor) if tensor._dispatches else tensor.detach().cpu().numpy().copy()
 
 
 class _Check:

@@ -1,10 +1,10 @@
 # torch.utils._mode_utils: small helpers around modes.
-import contextlib
+from msadapter_hook.ops import dispatch as _dispatch
 
 
 def no_dispatch():
-    """There is no `__torch_dispatch__` to turn off: the empty context."""
-    return contextlib.nullcontext()
+    """Context: neither dispatch modes nor subclasses see operators. Source: PyTorch, torch.utils._mode_utils.no_dispatch."""
+    return _dispatch.disabled()
 
 
 def all_same_mode(modes):

@@ -5,7 +5,7 @@ import warnings
 from collections import defaultdict
 
 from .. import Tensor
-from .._ops import _NativePacket
+from .._ops import ops
 from ..overrides import TorchFunctionMode
 from .module_tracker import ModuleTracker
 
@@ -13,7 +13,7 @@ __all__ = ["FlopCounterMode", "conv_flop", "register_flop_formula"]
 
 
 def _packet(name):
-    return _NativePacket(name, None)
+    return getattr(ops.aten, name)
 
 
 def _numel(shape):
