@@ -13,7 +13,7 @@ from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor, cast_value, dtypes, geometry
 from msadapter_hook.tensor.core import DTYPE_OF
 
-from . import arguments, compound, dispatch, gradient_names, kept, meta, overrides, participants
+from . import arguments, compound, dispatch, gradient_names, meta, overrides, participants
 from .arguments import Mismatch
 from .binding import binder, describe, plain_text, result_type_of
 from .schema import parse
