@@ -13,7 +13,7 @@ class SparseValue(Value):
     """
 
     __slots__ = ("indices", "values", "_dense")
-    wrapped = True  # tensors over it are sparse: see `tensor`, which the sparse tensors set
+    wrapped = True  # tensors over it are sparse: `shown()`, which `tensor.sparse` sets, gives them
 
     def __init__(self, shape, indices, values):
         self.indices, self.values = indices, values

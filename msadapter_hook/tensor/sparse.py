@@ -227,7 +227,7 @@ class CompressedTensor(Compound):
 def accumulated(have, gradient: Value):
     """What `.grad` becomes where it, `have`, or the gradient that comes to it is sparse; None where `have` was written to."""
     if have is None:
-        return gradient.tensor
+        return gradient.shown()
     if not have._compound:
         have._write(prims.add(have.value, gradient))
         return None
@@ -238,4 +238,4 @@ def accumulated(have, gradient: Value):
     return Tensor._make(prims.add(gradient, gradient_of(have)))
 
 
-SparseValue.tensor = property(tensor_of)
+SparseValue.shown = tensor_of
