@@ -46,9 +46,12 @@ globals().update(_operators.functions())
 from . import return_types
 from ._tensor_str import set_printoptions
 from . import functional, version
+from ._names import *
+from ._names import _assert_async
 from ._settings import *
 from .functional import *
-from .functional import _assert, _assert_tensor_metadata, _check, _check_index, _check_type, _check_value, _shape_as_tensor
+from .functional import _assert, _assert_tensor_metadata, _check, _check_index, _check_tensor_all, _check_type, _check_value, _check_with
+from .functional import _shape_as_tensor
 from .random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from . import sparse
 from .sparse import (
@@ -76,14 +79,17 @@ from .amp.autocast_mode import (
 )
 from . import backends, cuda, linalg, fft, signal, special
 from . import nn
-from . import masked
+from . import masked, nested
 from . import optim, utils
 from . import distributions
 from . import storage
+from ._zipfile_format import PyTorchFileReader, PyTorchFileWriter
 from .serialization import load, save
 from .storage import *
-from . import accelerator, compiler, futures, hub, jit, mps, multiprocessing, random, testing, types, xpu
+from . import accelerator, compiler, futures, hub, jit, mps, mtia, multiprocessing, random, testing, types, xpu
 from ._compile import compile
+from .jit import ScriptFunction, ScriptModule
+from . import distributed
 
 from msadapter_hook.autograd.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from . import func

@@ -166,3 +166,23 @@ def _element_size(dtype):
     if not hasattr(dtype, "itemsize"):
         raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
     return dtype.itemsize
+
+
+def _get_device_index(device, optional=False, allow_cpu=False):
+    """The number of a device: -1 for the CPU (where allowed), 0 for none given (where optional). ValueError otherwise. Source:
+    PyTorch, torch._utils._get_device_index."""
+    from . import device as Device
+
+    if isinstance(device, str):
+        device = Device(device)
+    if isinstance(device, int) and not isinstance(device, bool):
+        return device
+    if isinstance(device, Device):
+        if device.type == "cpu":
+            if allow_cpu:
+                return -1
+            raise ValueError(f"Expected a non cpu device, but got: {device}")
+        return 0 if device.index is None else device.index
+    if optional and device is None:
+        return 0
+    raise ValueError(f"Expected a torch.device with a specified index or an integer, but got: {device}")

@@ -1,6 +1,8 @@
 # The zip container of checkpoints: stored records, each aligned so that it can be mapped into memory. The writer only
 # needs `write`; the reader checks what the container claims before anything is allocated.
 import io
+import os
+import pathlib
 import struct
 import zipfile
 import zlib
@@ -209,3 +211,33 @@ class ZipReader:
             return np.memmap(self._path, np.uint8, "c", offset, (info.file_size,))
         except ValueError as error:
             raise RuntimeError(f"PytorchStreamReader failed mapping file {name}: {error}." + _CORRUPT) from error
+
+
+class PyTorchFileReader(ZipReader):
+    """The records of a checkpoint at a path or in a seekable file. Source: PyTorch, torch.PyTorchFileReader."""
+
+    def __init__(self, name_or_buffer):
+        path = isinstance(name_or_buffer, (str, os.PathLike))
+        super().__init__(open(name_or_buffer, "rb") if path else name_or_buffer, name_or_buffer if path else None)
+
+    get_all_records = ZipReader.record_names
+
+
+class PyTorchFileWriter(ZipWriter):
+    """Writes the records of a checkpoint to a path or a file; `write_end_of_file` ends it. Source: PyTorch, torch.PyTorchFileWriter."""
+
+    def __init__(self, name_or_buffer):
+        path = isinstance(name_or_buffer, (str, os.PathLike))
+        self._own = open(name_or_buffer, "wb") if path else None
+        super().__init__(self._own if path else name_or_buffer, pathlib.PurePath(name_or_buffer).stem if path else "archive")
+
+    def archive_name(self):
+        """The folder of the records."""
+        return self._archive
+
+    def write_end_of_file(self):
+        """Writes what tells the checkpoint by, and the directory."""
+        self.finish()
+        self.close()
+        if self._own is not None:
+            self._own.close()

@@ -83,6 +83,11 @@ def _check_with(error, cond, message):
                     "enhancement request to PyTorch.)" if message is None else message())
 
 
+def _check_tensor_all(cond, message=None):
+    """RuntimeError unless every element is true. Source: PyTorch, torch._check_tensor_all."""
+    _check_with(RuntimeError, bool(cond.all()), message)
+
+
 def _check_value(cond, message=None):
     _check_with(ValueError, cond, message)
 

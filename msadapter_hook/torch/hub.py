@@ -2,7 +2,7 @@
 
 import os as _os
 import re as _re
-from urllib.parse import urlparse as _urlparse
+from urllib.parse import urlparse
 
 try:
     from tqdm.auto import tqdm
@@ -87,7 +87,7 @@ def load_state_dict_from_url(url, model_dir=None, map_location=None, progress=Tr
 
     model_dir = model_dir if model_dir is not None else _os.path.join(get_dir(), "checkpoints")
     _os.makedirs(model_dir, exist_ok=True)
-    name = file_name or _os.path.basename(_urlparse(url).path)
+    name = file_name or _os.path.basename(urlparse(url).path)
     path = _os.path.join(model_dir, name)
     if not _os.path.exists(path):
         found = HASH_REGEX.search(name) if check_hash else None

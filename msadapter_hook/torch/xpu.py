@@ -1,27 +1,7 @@
 """torch.xpu: Intel's devices are not there."""
 
-__all__ = ["device_count", "is_available"]
+from . import _absent_device as _absent
 
-
-def is_available():
-    return False
-
-
-def device_count():
-    return 0
-
-
-def is_bf16_supported(including_emulation=True):
-    return False
-
-
-def empty_cache():
-    """Nothing is cached."""
-
-
-def manual_seed(seed):
-    """No device to seed."""
-
-
-def manual_seed_all(seed):
-    """No device to seed."""
+_absent.common(globals(), "Torch not compiled with XPU enabled")
+_absent.answer(False, "is_current_stream_capturing", globals())
+_absent.classes("torch.xpu.{} requires XPU support", "Stream Event", globals())

@@ -2,9 +2,10 @@
 
 from ..compiler import allow_in_graph, assume_constant_result, disable, is_compiling, is_exporting, list_backends, reset
 from . import config, eval_frame, exc, utils
+from .eval_frame import OptimizedModule
 
-__all__ = ["allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "eval_frame", "exc", "explain",
-           "export", "forbid_in_graph", "graph_break", "is_compiling", "is_exporting", "list_backends", "mark_dynamic",
+__all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "eval_frame", "exc",
+           "explain", "export", "forbid_in_graph", "graph_break", "is_compiling", "is_exporting", "list_backends", "mark_dynamic",
            "mark_static", "mark_static_address", "maybe_mark_dynamic", "optimize", "reset", "run", "utils"]
 
 

@@ -1,7 +1,5 @@
 """torch._dynamo.eval_frame: the type of a compiled module."""
 
-from ..nn import Module
+from .._compile import OptimizedModule
 
-
-class OptimizedModule(Module):
-    """For isinstance: torch.compile gives the module itself here, so no object is one."""
+__all__ = ["OptimizedModule"]

@@ -1,101 +1,38 @@
 """torch.cuda: not available; what programs ask before they decide is answered, the rest refuses."""
 
+from .. import _absent_device as _absent
+from .._names import OutOfMemoryError
 from . import amp
 
-__all__ = ["current_device", "device", "device_count", "empty_cache", "is_available", "is_initialized", "manual_seed",
-           "manual_seed_all", "synchronize"]
-
 _REASON = "Torch not compiled with CUDA enabled"
+_absent.common(globals(), _REASON)
+_absent.answer(False, "is_tf32_supported _is_in_bad_fork _is_compiled", globals())
+_absent.answer(0, "memory_cached max_memory_cached", globals())
+_absent.answer(None, "ipc_collect", globals())
+_absent.answer(str, "get_gencode_flags", globals())
+_absent.refuse(AssertionError, _REASON, "_lazy_init cudart current_blas_handle get_sync_debug_mode set_sync_debug_mode "
+               "reset_max_memory_allocated reset_max_memory_cached set_per_process_memory_fraction caching_allocator_alloc "
+               "caching_allocator_delete get_allocator_backend graph_pool_handle make_graphed_callables utilization temperature "
+               "power_draw clock_rate list_gpu_processes is_current_stream_capturing get_stream_from_external", globals())
+_absent.classes("torch.cuda.{} requires CUDA support", "Stream ExternalStream Event CUDAGraph MemPool", globals())
+_absent.classes("type torch.cuda.{} not available. " + _REASON + ".", "FloatTensor DoubleTensor HalfTensor BFloat16Tensor LongTensor "
+                "IntTensor ShortTensor CharTensor ByteTensor BoolTensor", globals())
+default_generators = ()
+has_half, has_magma = True, False
 
 
-def is_available():
-    """False: there is no CUDA. Source: PyTorch, torch.cuda.is_available."""
-    return False
+class graph(_absent.StreamContext):
+    """Context that captures work into a graph; there is no graph to be given. Source: PyTorch, torch.cuda.graph."""
 
-
-def device_count():
-    """0. Source: PyTorch, torch.cuda.device_count."""
-    return 0
-
-
-def is_initialized():
-    return False
-
-
-def is_bf16_supported(including_emulation=True):
-    return False
-
-
-def is_tf32_supported():
-    return False
-
-
-def init():
-    raise AssertionError(_REASON)
-
-
-def current_device():
-    raise AssertionError(_REASON)
-
-
-def get_device_name(device=None):
-    raise AssertionError(_REASON)
-
-
-def get_device_properties(device=None):
-    raise AssertionError(_REASON)
-
-
-def get_device_capability(device=None):
-    raise AssertionError(_REASON)
-
-
-def set_device(device):
-    """Nothing to choose from: an index below zero is ignored, any other is an error. Source: PyTorch, torch.cuda.set_device."""
-    index = device if isinstance(device, int) else getattr(device, "index", 0) or 0
-    if index >= 0:
+    def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global"):
         raise AssertionError(_REASON)
 
 
-def synchronize(device=None):
-    raise AssertionError(_REASON)
+class device_of(_absent.device):
+    """Context that selects the device of a tensor; one without CUDA selects nothing. Source: PyTorch, torch.cuda.device_of."""
+
+    def __init__(self, obj):
+        super().__init__(-1)
 
 
-def empty_cache():
-    """Nothing is cached. Source: PyTorch, torch.cuda.empty_cache."""
-
-
-def ipc_collect():
-    """Nothing to collect."""
-
-
-def manual_seed(seed):
-    """Remembered for a device that is not there: no effect. Source: PyTorch, torch.cuda.manual_seed."""
-
-
-def manual_seed_all(seed):
-    """As manual_seed."""
-
-
-def memory_allocated(device=None):
-    return 0
-
-
-max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
-
-
-def reset_peak_memory_stats(device=None):
-    raise AssertionError(_REASON)
-
-
-class device:
-    """Context that selects a device; without CUDA only -1 and None do nothing. Source: PyTorch, torch.cuda.device."""
-
-    def __init__(self, device):
-        self.idx = device
-
-    def __enter__(self):
-        return None
-
-    def __exit__(self, *exc):
-        return False
+from . import memory, nvtx, profiler, random

@@ -216,7 +216,7 @@ def is_namedtuple(obj):
     return is_namedtuple_class(type(obj))
 
 
-def _node_type(tree):
+def _get_node_type(tree):
     kind = type(tree)
     if kind not in SUPPORTED_NODES and is_namedtuple_class(kind):
         return namedtuple
@@ -225,7 +225,7 @@ def _node_type(tree):
 
 def tree_is_leaf(tree, is_leaf=None):
     """Whether a tree is a single leaf."""
-    return (is_leaf is not None and is_leaf(tree)) or _node_type(tree) not in SUPPORTED_NODES
+    return (is_leaf is not None and is_leaf(tree)) or _get_node_type(tree) not in SUPPORTED_NODES
 
 
 class TreeSpec:
@@ -277,7 +277,7 @@ class TreeSpec:
         if self.type is None:
             out.append(tree)
             return
-        kind = _node_type(tree)
+        kind = _get_node_type(tree)
         if kind is not self.type:
             raise ValueError(f"Node type mismatch; expected {self.type!r}, but got {type(tree)!r}.")
         values, context = SUPPORTED_NODES[kind].flatten_fn(tree)
@@ -342,7 +342,7 @@ def _flatten(tree, leaves, is_leaf):
     if tree_is_leaf(tree, is_leaf):
         leaves.append(tree)
         return _LEAF_SPEC
-    kind = _node_type(tree)
+    kind = _get_node_type(tree)
     values, context = SUPPORTED_NODES[kind].flatten_fn(tree)
     return TreeSpec(kind, context, [_flatten(value, leaves, is_leaf) for value in values])
 
@@ -366,7 +366,7 @@ def tree_iter(tree, is_leaf=None):
     if tree_is_leaf(tree, is_leaf):
         yield tree
         return
-    for value in SUPPORTED_NODES[_node_type(tree)].flatten_fn(tree)[0]:
+    for value in SUPPORTED_NODES[_get_node_type(tree)].flatten_fn(tree)[0]:
         yield from tree_iter(value, is_leaf)
 
 
@@ -440,7 +440,7 @@ def _with_path(path, tree, is_leaf):
     if tree_is_leaf(tree, is_leaf):
         yield path, tree
         return
-    node = SUPPORTED_NODES[_node_type(tree)]
+    node = SUPPORTED_NODES[_get_node_type(tree)]
     if node.flatten_with_keys_fn is None:
         raise ValueError(f"Did not find a flatten_with_keys_fn for type: {node.type}.")
     for key, value in node.flatten_with_keys_fn(tree)[0]:
@@ -480,7 +480,7 @@ def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
     """Leaves of `tree` repeated to the shape of a spec; None where that cannot be."""
     if tree_is_leaf(tree, is_leaf):
         return [tree] * treespec.num_leaves
-    if treespec.is_leaf() or _node_type(tree) is not treespec.type:
+    if treespec.is_leaf() or _get_node_type(tree) is not treespec.type:
         return None
     values, context = SUPPORTED_NODES[treespec.type].flatten_fn(tree)
     if len(values) != treespec.num_children or context != treespec.context:
