@@ -26,8 +26,8 @@ def _fits(*groups):
         first = tensors[0]
         if first._dtype.numpy not in _FLOATS:
             return False
-        for t in tensors[1:]:
-            if t._dtype is not first._dtype or t._size != first._size:
+        for t in tensors:
+            if t._compound or t._dispatches or t._history.value.abstract or t._dtype is not first._dtype or t._size != first._size:
                 return False
     return True
 
