@@ -156,7 +156,7 @@ def adam_step(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, *, a
         size, root = lr / (1 - beta1 ** n), math.sqrt(1 - beta2 ** n)
         t, u, *scratch = _temporaries(dtype, 7)
         kind = dtype.type
-        p, g, m, v = (_gather(group, batch, s) for group, s in zip(groups, scratch))
+        p, g, m, v = (_gather(group, batch, s) for group, s in zip(groups[:4], scratch))
         top = _gather(max_exp_avg_sqs, batch, scratch[4]) if amsgrad else None
         out, m2, v2 = np.empty_like(p), np.empty_like(p), np.empty_like(p)
         top2 = np.empty_like(p) if amsgrad else None
