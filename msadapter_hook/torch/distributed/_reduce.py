@@ -104,7 +104,7 @@ def reduce_over(circle, array, op):
         circle.all_reduce(view, _ENGINE[kind])
         return (array / circle.size).astype(dtype) if op is RedOpType.AVG else array
     if dtype == np.complex64 and kind is RedOpType.SUM:
-        circle.all_reduce(array.view(np.float32), "sum")
+        circle.all_reduce(array.reshape(-1).view(np.float32), "sum")
         return array / np.float32(circle.size) if op is RedOpType.AVG else array
     return reduce_arrays(circle.all_gather(array), op)
 
