@@ -2,6 +2,7 @@
 #
 # _job: the processes, how the engine starts and ends; _circle: how they meet; _world: groups; _collectives, _messages, _objects:
 # what programs call; _store, _tcp_store, rendezvous: how processes find each other; run: the launcher.
+from ..nn.parallel._buckets import BuiltinCommHookType, GradBucket
 from .distributed_c10d import *
 from .distributed_c10d import _get_default_group, _rank_not_in_group, _world
 

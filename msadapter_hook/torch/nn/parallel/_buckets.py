@@ -1,8 +1,10 @@
 # Gradient buckets: which parameters travel together, the flat tensor they travel in, and what a communication hook sees of it.
 # Also tensors of all processes made equal to those of one: coalesced broadcasts, and the check that the models are alike.
+from enum import Enum
+
 from ... import cat, empty, frombuffer, int64, no_grad, tensor, zeros
 
-__all__ = ["Bucket", "GradBucket", "assign", "broadcast_coalesced", "verify_same_shapes"]
+__all__ = ["Bucket", "BuiltinCommHookType", "GradBucket", "assign", "broadcast_coalesced", "verify_same_shapes"]
 
 
 class Bucket:
@@ -112,6 +114,13 @@ class GradBucket:
     def is_last(self):
         """Whether this bucket is the last of the backward pass."""
         return self._bucket.is_last
+
+
+class BuiltinCommHookType(Enum):
+    """The communication hooks that need no function. Source: PyTorch, torch.distributed.BuiltinCommHookType."""
+
+    ALLREDUCE = 0
+    FP16_COMPRESS = 1
 
 
 def assign(params, limits, shared):

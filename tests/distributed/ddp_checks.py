@@ -1,0 +1,695 @@
+"""What two workers check of DistributedDataParallel and what stands beside it; test_ddp.py starts them once and reads what they report.
+
+Each check is called on both workers at the same time, with the rank. Right values are those of one process with the whole batch, or
+recorded from PyTorch with two gloo workers.
+"""
+
+import contextlib
+import copy
+import datetime
+import io
+import json
+import pickle
+import sys
+import traceback
+import warnings
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.distributed._functional_collectives as funcol
+import torch.distributed.nn.functional as dnn
+from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import DDPCommHookType, default_hooks, register_ddp_comm_hook
+from torch.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook import PostLocalSGDState, post_localSGD_hook
+from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
+from torch.distributed.optim import PostLocalSGDOptimizer, ZeroRedundancyOptimizer
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.checkpoint import checkpoint
+
+CHECKS = {}
+STEPS, BATCH, WORLD = 20, 16, 2
+
+
+def check(function):
+    CHECKS[function.__name__] = function
+    return function
+
+
+def close(a, b, tolerance=1e-5):
+    far = (torch.as_tensor(a) - torch.as_tensor(b)).abs().max().item()
+    assert far <= tolerance, f"differ by {far}"
+
+
+@contextlib.contextmanager
+def raises(kind, text):
+    try:
+        yield
+    except kind as error:
+        assert text in str(error), str(error)
+    else:
+        raise AssertionError(f"no {kind.__name__} with {text!r}")
+
+
+# ---------------------------------------------------------------------------------------- half the batch each
+def mlp():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(5, 32), nn.ReLU(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 3))
+
+
+def cnn():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(1, 6, 3, padding=1), nn.BatchNorm2d(6), nn.ReLU(), nn.Conv2d(6, 6, 3, stride=2), nn.BatchNorm2d(6),
+                         nn.ReLU(), nn.Flatten(), nn.Linear(54, 3))
+
+
+def batches(*shape):
+    generator = torch.Generator().manual_seed(1)
+    return [(torch.randn(BATCH, *shape, generator=generator) * 2 + 1, torch.randint(0, 3, (BATCH,), generator=generator))
+            for _ in range(STEPS)]
+
+
+def part(t, rank, parts=WORLD):
+    return t.chunk(parts)[rank]
+
+
+def state_of(model):
+    return torch.cat([v.detach().flatten().double() for v in model.state_dict().values()])
+
+
+def train(model, data, rank=None, make=torch.optim.SGD, **options):
+    optimizer = make(model.parameters(), **(options or {"lr": 0.1, "momentum": 0.9}))
+    for x, y in data:
+        if rank is not None:
+            x, y = part(x, rank), part(y, rank)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    return state_of(model)
+
+
+def disturbed(model, rank):
+    """A copy whose parameters are another process's own until DistributedDataParallel makes them equal."""
+    model = copy.deepcopy(model)
+    if rank:
+        with torch.no_grad():
+            for p in model.parameters():
+                p.add_(1)
+    return model
+
+
+def same_as_one_process(rank, **options):
+    data = batches(5)
+    close(train(DDP(disturbed(mlp(), rank), **options), data, rank), train(mlp(), data))
+
+
+@check
+def mlp_equals_one_process(rank):
+    same_as_one_process(rank)
+
+
+@check
+def mlp_with_gradients_in_buckets(rank):
+    same_as_one_process(rank, gradient_as_bucket_view=True)
+
+
+@check
+def mlp_with_a_static_graph(rank):
+    same_as_one_process(rank, static_graph=True)
+
+
+@check
+def mlp_that_finds_unused_parameters(rank):
+    same_as_one_process(rank, find_unused_parameters=True)
+
+
+@check
+def mlp_with_many_buckets(rank):
+    model = DDP(mlp(), bucket_cap_mb=0.0004)
+    assert len(model.reducer.buckets) == 3, len(model.reducer.buckets)
+    same_as_one_process(rank, bucket_cap_mb=0.0004)
+    same_as_one_process(rank, bucket_cap_mb_list=[0.0001, 0.002])
+
+
+@check
+def cnn_with_sync_batch_norm_equals_one_process(rank):
+    data = batches(1, 8, 8)
+    model = DDP(nn.SyncBatchNorm.convert_sync_batchnorm(disturbed(cnn(), rank)))
+    close(train(model, data, rank), train(cnn(), data))
+
+
+@check
+def accumulation_without_sync_equals_one_process(rank):
+    data, plain = batches(5), mlp()
+    expected = train(plain, data)
+    for options in ({}, {"gradient_as_bucket_view": True}):
+        model = DDP(disturbed(mlp(), rank), **options)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+        for x, y in data:
+            x, y = part(x, rank), part(y, rank)
+            optimizer.zero_grad()
+            with model.no_sync():
+                (nn.functional.cross_entropy(model(x[:4]), y[:4]) / 2).backward()
+            (nn.functional.cross_entropy(model(x[4:]), y[4:]) / 2).backward()
+            optimizer.step()
+        close(state_of(model), expected)
+
+
+@check
+def within_no_sync_gradients_stay_local(rank):
+    model = DDP(nn.Linear(2, 1, bias=False))
+    x = torch.full((1, 2), rank + 1.0)
+    with model.no_sync():
+        model(x).sum().backward()
+    assert model.module.weight.grad.tolist() == [[rank + 1.0] * 2]
+    model(x).sum().backward()
+    assert model.module.weight.grad.tolist() == [[3.0, 3.0]]  # the mean of 2 and 4
+
+
+# ---------------------------------------------------------------------------------------- unused parameters
+class Branches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.trunk = nn.Linear(3, 4)
+        self.left = nn.Linear(4, 2)
+        self.right = nn.Linear(4, 2)
+
+    def forward(self, x, which="both"):
+        h = self.trunk(x)
+        if which == "both":
+            return {"left": self.left(h), "right": [self.right(h)]}
+        return (self.left if which == "left" else self.right)(h)
+
+
+X = torch.ones(2, 3)
+
+
+@check
+def an_unused_parameter_is_an_error_at_the_next_forward(rank):
+    model = DDP(Branches())
+    model(X, "left").sum().backward()
+    assert model.module.right.bias.grad is None
+    with raises(RuntimeError, f"did not receive grad for rank {rank}: 4 5"):
+        model(X)
+    with raises(RuntimeError, "find_unused_parameters=True"):
+        model(X)
+
+
+@check
+def unused_parameters_are_found(rank):
+    model = DDP(Branches(), find_unused_parameters=True)
+    model(X, "left" if rank == 0 else "right").sum().backward()
+    assert model.module.left.bias.grad.tolist() == [1.0, 1.0]  # 2 on one worker, nothing on the other
+    assert model.module.right.bias.grad.tolist() == [1.0, 1.0]
+    model.zero_grad()
+    model(X, "left").sum().backward()
+    assert model.module.left.bias.grad.tolist() == [2.0, 2.0]
+    assert model.module.right.bias.grad is None  # nobody used it
+    model.zero_grad()
+    out = model(X)
+    (out["left"].sum() + out["right"][0].sum()).backward()
+    assert model.module.right.bias.grad.tolist() == [2.0, 2.0]
+
+
+@check
+def a_static_graph_may_leave_parameters_unused(rank):
+    for model in (DDP(Branches(), static_graph=True), DDP(Branches())):
+        if not model.static_graph:
+            model._set_static_graph()
+        for _ in range(2):
+            model.zero_grad()
+            model(X, "left").sum().backward()
+            assert model.module.left.bias.grad.tolist() == [2.0, 2.0]
+            assert model.module.right.bias.grad is None
+        assert model._get_ddp_logging_data()["can_set_static_graph"]
+
+
+class Checkpointed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 3, bias=False)
+        nn.init.eye_(self.linear.weight)
+
+    def forward(self, x):
+        for _ in range(2):
+            x = checkpoint(self.linear, x, use_reentrant=True)
+        return x
+
+
+@check
+def parameters_may_be_shared_by_checkpoints(rank):
+    x = torch.full((1, 3), rank + 1.0, requires_grad=True)
+    for options in ({"static_graph": True}, {}):
+        model = DDP(Checkpointed(), **options)
+        for _ in range(2):
+            model.zero_grad()
+            model(x).sum().backward()
+            assert model.module.linear.weight.grad.tolist() == [[3.0] * 3] * 3
+
+
+@check
+def a_backward_within_a_backward_needs_a_static_graph(rank):
+    def gradients(model):
+        first, second = model.module
+        x = torch.full((1, 2), rank + 1.0)
+
+        @torch.enable_grad()
+        def again(_):
+            second(torch.ones(1, 1)).sum().backward()
+
+        with torch.no_grad():
+            second.weight.fill_(2)
+        out = model(x)
+        out.register_hook(again)
+        out.sum().backward()
+        return first.weight.grad.tolist()
+
+    def model():
+        return nn.Sequential(nn.Linear(2, 1, bias=False), nn.Linear(1, 1, bias=False))
+
+    assert gradients(DDP(model(), static_graph=True)) == [[3.0, 3.0]]
+    with raises(RuntimeError, "1 with name 1.weight has been marked as ready twice"):
+        gradients(DDP(model()))
+
+
+# ---------------------------------------------------------------------------------------- what else construction promises
+@check
+def buffers_follow_rank_0(rank):
+    model = DDP(nn.BatchNorm1d(2))
+    x = torch.arange(8.0).view(4, 2) * (rank + 1)
+    model(x).sum().backward()
+    mine = model.module.running_mean.clone()
+    assert (mine[0].item() > 0.31) == (rank == 1)
+    model(x)
+    model.eval()
+    close(model.module.running_mean * 0, 0)
+    local = DDP(nn.BatchNorm1d(2), forward_sync_buffers=False)
+    local(x).sum().backward()
+    local(x).sum().backward()
+    close(local.module.running_mean, x.mean(0) * 0.19)
+    first = mine.clone()
+    dist.broadcast(first, 0)
+    close(model.module.running_mean, first * 0.9 + x.mean(0) * 0.1)
+
+
+@check
+def models_that_differ_are_an_error_on_every_worker(rank):
+    with raises(RuntimeError, "appears not to match sizes of the same param in process"):
+        DDP(nn.Linear(3, 4 + rank))
+    with raises(RuntimeError, f"Rank {rank} has {2 + 2 * rank} params, while rank {1 - rank} has inconsistent {4 - 2 * rank} params"):
+        DDP(nn.Sequential(*[nn.Linear(3, 3) for _ in range(1 + rank)]))
+
+
+@check
+def frozen_and_ignored_parameters_are_left_alone(rank):
+    model = Branches()
+    model.trunk.weight.requires_grad_(False)
+    with torch.no_grad():
+        model.left.weight.fill_(rank)
+    DDP._set_params_and_buffers_to_ignore_for_model(model, ["left.weight"])
+    wrapped = DDP(model)
+    out = wrapped(X * (rank + 1))
+    (out["left"].sum() + out["right"][0].sum()).backward()
+    assert model.left.weight[0, 0].item() == rank and model.trunk.weight.grad is None
+    grads = [torch.empty(4) for _ in range(2)]
+    dist.all_gather(grads, model.left.weight.grad[0])
+    assert not torch.equal(*grads)
+    dist.all_gather(grads, model.right.weight.grad[0])
+    assert torch.equal(*grads)
+
+
+@check
+def gradients_lie_in_the_bucket(rank):
+    model = DDP(nn.Linear(4, 3), gradient_as_bucket_view=True)
+    x = torch.full((1, 4), rank + 1.0)
+    model(x).sum().backward()
+    weight, bias = (p.grad for p in model.parameters())
+    flat = model.reducer.buckets[0].flat
+    start = flat.data_ptr()
+    assert all(start <= g.data_ptr() < start + flat.numel() * 4 for g in (weight, bias))
+    assert weight.tolist() == [[1.5] * 4] * 3 and bias.tolist() == [1.0] * 3
+    where = weight.data_ptr()
+    flat.zero_()
+    assert weight.tolist() == [[0.0] * 4] * 3
+    model(x).sum().backward()  # adds up in place
+    assert weight.tolist() == [[1.5] * 4] * 3 and model.module.weight.grad.data_ptr() == where
+    model.zero_grad()
+    model(x).sum().backward()
+    assert model.module.weight.grad.data_ptr() == where
+
+
+@check
+def a_pickled_model_goes_on(rank):
+    model = DDP(mlp(), find_unused_parameters=True)
+    model.register_comm_hook(None, default_hooks.allreduce_hook)
+    again = pickle.loads(pickle.dumps(model))
+    data = batches(5)
+    close(train(again, data, rank), train(mlp(), data))
+    assert [k for k in again.state_dict()][:2] == ["module.0.weight", "module.0.bias"]
+
+
+@check
+def gradients_of_other_dtypes(rank):
+    model = nn.Sequential(nn.Linear(3, 3).double(), nn.Linear(3, 3).double())
+    model[1].register_parameter("scale", nn.Parameter(torch.ones(3, dtype=torch.float64)))
+    model.half_scale = nn.Parameter(torch.ones(2, dtype=torch.bfloat16))
+    wrapped = DDP(model, find_unused_parameters=True)
+    assert {b.params[0].dtype for b in wrapped.reducer.buckets} == {torch.float64, torch.bfloat16}
+    wrapped(torch.ones(2, 3, dtype=torch.float64) * (rank + 1)).sum().backward()
+    assert model[0].weight.grad.dtype == torch.float64 and model.half_scale.grad is None
+    sums = [torch.empty(3, dtype=torch.float64) for _ in range(2)]
+    dist.all_gather(sums, model[0].weight.grad[0])
+    assert torch.equal(*sums)
+
+
+# ---------------------------------------------------------------------------------------- communication hooks
+@check
+def a_hook_sees_buckets_and_decides(rank):
+    seen = []
+
+    def sevens(state, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+        seen.append((state, bucket.index(), bucket.is_last(), tuple(bucket.buffer().shape), [tuple(p.shape) for p in bucket.parameters()],
+                     [tuple(g.shape) for g in bucket.gradients()]))
+        future = torch.futures.Future()
+        future.set_result(torch.full_like(bucket.buffer(), 7))
+        return future
+
+    model = DDP(nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2)))
+    model.register_comm_hook("state", sevens)
+    with raises(RuntimeError, "can only be called once"):
+        model.register_comm_hook(None, sevens)
+    model(torch.ones(1, 3)).sum().backward()
+    shapes = [(2,), (2, 4), (4,), (4, 3)]
+    assert seen == [("state", 0, True, (26,), shapes, shapes)], seen
+    assert model.module[0].bias.grad.tolist() == [7.0] * 4
+
+
+@check
+def hooks_of_every_kind(rank):
+    def gradient(register):
+        torch.manual_seed(0)
+        model = DDP(nn.Linear(3, 1, bias=False))
+        register(model)
+        model(torch.full((1, 3), rank + 1.0)).sum().backward()
+        return model.module.weight.grad[0, 0].item()
+
+    for kind, value in ((DDPCommHookType.ALLREDUCE, 1.5), (DDPCommHookType.FP16_COMPRESS, 1.5), (DDPCommHookType.BF16_COMPRESS, 1.5),
+                        (DDPCommHookType.NOOP, rank + 1.0)):
+        assert gradient(lambda m, kind=kind: register_ddp_comm_hook(kind, m)) == value, kind
+    for wrap in (default_hooks.fp16_compress_wrapper, default_hooks.bf16_compress_wrapper):
+        assert gradient(lambda m, wrap=wrap: m.register_comm_hook(None, wrap(default_hooks.allreduce_hook))) == 1.5
+    assert gradient(lambda m: m._register_builtin_comm_hook(dist.BuiltinCommHookType.FP16_COMPRESS)) == 1.5
+    with raises(NotImplementedError, "powerSGD_hook"):
+        gradient(lambda m: register_ddp_comm_hook(DDPCommHookType.POWER_SGD, m))
+    with raises(TypeError, "must be callable"):
+        gradient(lambda m: m.register_comm_hook(None, 3))
+    with raises(RuntimeError, "must return a torch.futures.Future object"):
+        gradient(lambda m: m.register_comm_hook(None, lambda state, bucket: 3))
+
+
+@check
+def post_local_sgd(rank):
+    own = [dist.new_group([r]) for r in range(WORLD)][rank]
+    torch.manual_seed(0)
+    model = DDP(nn.Linear(2, 1, bias=False))
+    model.register_comm_hook(PostLocalSGDState(None, own, start_localSGD_iter=1), post_localSGD_hook)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        averager = PeriodicModelAverager(period=2, warmup_steps=1)
+    optimizer = PostLocalSGDOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), averager)
+    start = model.module.weight.detach().clone()
+    x = torch.full((1, 2), rank + 1.0)
+    expected = [start - 1.5, start - 3.0, start - 3.0 - (rank + 1), start - 6.0]
+    for value in expected:
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step()
+        close(model.module.weight, value, 1e-6)
+    assert optimizer.state_dict()["step"] == 4
+
+
+# ---------------------------------------------------------------------------------------- synchronized batch normalization
+@check
+def sync_batch_norm_normalizes_the_whole_batch(rank):
+    torch.manual_seed(3)
+    whole = (torch.randn(7, 4, 5) * 3 + 2).requires_grad_()
+    weights = torch.randn(7, 4, 5)
+    for options in ({}, {"momentum": None}, {"affine": False}, {"track_running_stats": False}, {"bias": False}):
+        plain, sync = nn.BatchNorm1d(4, **options), nn.SyncBatchNorm(4, **options)
+        sync.load_state_dict(plain.state_dict())
+        rows = slice(0, 3) if rank == 0 else slice(3, 7)  # unequal shares
+        mine = whole.detach()[rows].clone().requires_grad_()
+        whole.grad = None
+        for _ in range(2):
+            expected, got = plain(whole), sync(mine)
+        close(got, expected[rows])
+        (expected * weights).sum().backward()
+        (got * weights[rows]).sum().backward()
+        close(mine.grad, whole.grad[rows])
+        for mine_too, theirs in zip(sync.parameters(), plain.parameters()):
+            total = mine_too.grad.clone()
+            dist.all_reduce(total)
+            close(total, theirs.grad, 1e-4)
+        for name, value in plain.state_dict().items():
+            close(sync.state_dict()[name].double(), value.double())
+        plain.eval(), sync.eval()
+        if plain.track_running_stats:
+            close(sync(mine), plain(whole)[rows])
+        else:  # outside of training a process is alone with its batch
+            close(sync(mine), plain(mine))
+
+
+@check
+def sync_batch_norm_with_an_empty_batch(rank):
+    torch.manual_seed(4)
+    rows = torch.randn(6, 3, 2, 2)
+    plain, sync = nn.BatchNorm2d(3), nn.SyncBatchNorm(3)
+    mine = (rows if rank == 0 else rows[:0]).clone().requires_grad_()
+    got = sync(mine)
+    close(sync.running_var, _after(plain, rows).running_var)
+    got.square().sum().backward()
+    assert mine.grad.shape == mine.shape
+    half = nn.SyncBatchNorm(3)(rows.bfloat16())
+    assert half.dtype == torch.bfloat16
+    one = torch.ones(1, 3)
+    if rank:
+        one = one[:0]
+    with raises(ValueError, "Expected more than 1 value per channel when training"):
+        nn.SyncBatchNorm(3)(one)
+
+
+def _after(module, x):
+    module(x)
+    return module
+
+
+# ---------------------------------------------------------------------------------------- differentiable collectives
+@check
+def gradients_flow_through_collectives(rank):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        _collectives(rank)
+
+
+def _collectives(rank):
+    weight = torch.tensor([1.0, 2, 3, 4]) * (rank + 1)
+    summed = [3.0, 6.0, 9.0, 12.0]  # of the weights of both
+
+    def new(first=1.0):
+        return (torch.arange(4.0) + 10 * rank + first).requires_grad_()
+
+    x = new()
+    y = dnn.all_reduce(x)
+    (y * weight).sum().backward()
+    assert y.tolist() == [12.0, 14.0, 16.0, 18.0] and x.grad.tolist() == summed and x.tolist() == [1.0 + 10 * rank + i for i in range(4)]
+
+    x = new()
+    y = dnn.broadcast(x, 1)
+    (y * weight).sum().backward()
+    assert y.tolist() == [11.0, 12.0, 13.0, 14.0] and x.grad.tolist() == (summed if rank == 1 else [0.0] * 4)
+
+    x = new()
+    y = dnn.reduce(x, 0)
+    (y * weight).sum().backward()
+    assert x.grad.tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert rank == 1 or y.tolist() == [12.0, 14.0, 16.0, 18.0]
+
+    x = new()
+    parts = dnn.gather(x, 0)
+    assert [p.tolist() for p in parts] == ([[1.0, 2, 3, 4], [11.0, 12, 13, 14]] if rank == 0 else [[0.0] * 4] * 2)
+    sum((p * weight * (i + 1)).sum() for i, p in enumerate(parts)).backward()
+    assert x.grad.tolist() == [(rank + 1) * i for i in (1.0, 2, 3, 4)]
+
+    x = new()
+    parts = dnn.all_gather(x)
+    assert [p.tolist() for p in parts] == [[1.0, 2, 3, 4], [11.0, 12, 13, 14]]
+    sum((p * weight * (i + 1)).sum() for i, p in enumerate(parts)).backward()
+    assert x.grad.tolist() == [(rank + 1) * i for i in summed]
+
+    xs = [new(), new(5.0)]
+    y = dnn.scatter(xs, 0)
+    (y * weight).sum().backward()
+    assert y.tolist() == [1.0 + 4 * rank + i for i in range(4)]
+    assert [x.grad.tolist() for x in xs] == ([[1.0, 2, 3, 4], [2.0, 4, 6, 8]] if rank == 0 else [[0.0] * 4] * 2)
+
+    xs, out = [new(), new(5.0)], torch.zeros(4)
+    y = dnn.reduce_scatter(out, xs)
+    (y * weight).sum().backward()
+    assert y.tolist() == out.tolist() == ([12.0, 14, 16, 18] if rank == 0 else [20.0, 22, 24, 26])
+    assert [x.grad.tolist() for x in xs] == [[1.0, 2, 3, 4], [2.0, 4, 6, 8]]
+
+    xs, outs = [new(), new(5.0)], [torch.zeros(4), torch.zeros(4)]
+    parts = dnn.all_to_all(outs, xs)
+    sum((p * weight * (i + 1)).sum() for i, p in enumerate(parts)).backward()
+    assert [p.tolist() for p in parts] == [[1.0 + 4 * rank + i for i in range(4)], [11.0 + 4 * rank + i for i in range(4)]]
+    assert [x.grad.tolist() for x in xs] == [[(rank + 1) * i for i in (1.0, 2, 3, 4)], [(rank + 1) * i for i in (2.0, 4, 6, 8)]]
+
+    x, out = new(), torch.zeros(4)
+    y = dnn.all_to_all_single(out, x)
+    (y * weight).sum().backward()
+    assert y.tolist() == out.tolist() == [1.0 + 2 * rank, 2.0 + 2 * rank, 11.0 + 2 * rank, 12.0 + 2 * rank]
+    assert x.grad.tolist() == ([1.0, 2.0, 2.0, 4.0] if rank == 0 else [3.0, 4.0, 6.0, 8.0])
+
+
+@check
+def functional_collectives(rank):
+    group = dist.group.WORLD
+    x = (torch.arange(4.0).view(2, 2) + rank).requires_grad_()
+    y = funcol.all_reduce(x, "avg", group)
+    y.sum().backward()
+    assert y.tolist() == [[0.5, 1.5], [2.5, 3.5]] and x.grad.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    assert funcol.wait_tensor(funcol.all_gather_tensor(x, 1, group)).tolist() == [[0.0, 1.0, 1.0, 2.0], [2.0, 3.0, 3.0, 4.0]]
+    assert funcol.reduce_scatter_tensor(x, "sum", 1, group).tolist() == [[1.0 + 2 * rank], [5.0 + 2 * rank]]
+    assert funcol.broadcast(x, 1, group).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert funcol.permute_tensor(x, [1, 0], group).tolist() == (torch.arange(4.0).view(2, 2) + 1 - rank).tolist()
+    sizes = ([1, 2], [1, 1]) if rank == 0 else ([1, 1], [2, 1])
+    rows = torch.arange(float(2 if rank == 0 else 3)).view(-1, 1) + 10 * rank
+    assert funcol.all_to_all_single(rows, sizes[0], sizes[1], group).tolist() == ([[0.0], [10.0], [11.0]] if rank == 0 else [[1.0], [12.0]])
+    with raises(NotImplementedError, "give a ProcessGroup"):
+        funcol.all_reduce(x, "sum", [0, 1])
+
+
+# ---------------------------------------------------------------------------------------- optimizers over workers
+@check
+def zero_redundancy_optimizer_equals_an_undivided_one(rank):
+    data, plain = batches(5), mlp()
+    options = {"lr": 0.01, "weight_decay": 0.1}
+    expected = train(plain, data, make=torch.optim.AdamW, **options)
+    model = DDP(disturbed(mlp(), rank))
+    made = []
+
+    def divided(params, **given):
+        made.append(ZeroRedundancyOptimizer(params, torch.optim.AdamW, **given))
+        return made[0]
+
+    close(train(model, data, rank, make=divided, **options), expected)
+    held = sum(p.numel() for p in made[0].optim.state)
+    assert 0 < held < sum(p.numel() for p in plain.parameters())
+    with raises(RuntimeError, f"consolidate_state_dict(to={rank})"):
+        made[0].state_dict()
+    made[0].consolidate_state_dict(to=1)
+    whole = [made[0].state_dict() if rank == 1 else None]
+    dist.broadcast_object_list(whole, src=1)
+    assert list(whole[0]["state"]) == list(range(6)) and whole[0]["param_groups"][0]["params"] == list(range(6))
+
+    single = torch.optim.AdamW(plain.parameters(), **options)
+    single.load_state_dict(copy.deepcopy(whole[0]))  # the state is that of an undivided optimizer
+    again = ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW, lr=0.5)
+    again.load_state_dict(whole[0])
+    assert again.param_groups[0]["lr"] == 0.01
+    for stepped, optimizer in ((plain, single), (model, again)):
+        optimizer.zero_grad()
+        stepped(torch.ones(2, 5)).square().sum().backward()
+        optimizer.step()
+    close(state_of(model), state_of(plain))
+    again.param_groups[0]["lr"] = 0.0  # as a scheduler would
+    before = state_of(model)
+    again.step()
+    close(state_of(model), before, 0)
+
+
+# ---------------------------------------------------------------------------------------- checkpoints
+@check
+def rank_0_saves_and_all_load(rank):
+    model = DDP(disturbed(mlp(), rank))
+    path = FOLDER / "model.pt"
+    if rank == 0:
+        torch.save(model.state_dict(), path)
+    dist.barrier()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.zero_()
+    model.load_state_dict(torch.load(path, map_location={"cuda:0": f"cuda:{rank}"}, weights_only=True))
+    close(state_of(model), state_of(mlp()), 0)
+
+
+@check
+def a_checkpoint_is_written_by_all_and_read_by_all(rank):
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+
+    model = DDP(mlp())
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    model(torch.ones(2, 5)).sum().backward()
+    optimizer.step()
+    weights, moments = get_state_dict(model, optimizer)
+    assert "0.weight" in weights and "0.weight" in moments["state"]
+    metadata = dcp.save({"model": weights, "optimizer": moments, "epoch": 3 + rank}, checkpoint_id=FOLDER / "together")
+    files = sorted(p.name for p in (FOLDER / "together").iterdir())
+    assert files == [".metadata", "__0_0.distcp", "__1_0.distcp"], files
+    pieces = [index.fqn for index in metadata.storage_data]
+    assert len(pieces) == len(set(pieces)) == len(metadata.state_dict_metadata)
+
+    fresh = DDP(mlp())
+    other = torch.optim.Adam(fresh.parameters(), lr=0.7)
+    weights, moments = get_state_dict(fresh, other)
+    wanted = {"model": weights, "optimizer": moments, "epoch": None}
+    dcp.load(wanted, checkpoint_id=FOLDER / "together")
+    set_state_dict(fresh, other, model_state_dict=wanted["model"], optim_state_dict=wanted["optimizer"])
+    close(state_of(fresh), state_of(model), 0)
+    assert other.param_groups[0]["lr"] == 0.1 and wanted["epoch"] == 3
+    for mine, theirs in zip(other.state.values(), optimizer.state.values()):
+        close(mine["exp_avg"], theirs["exp_avg"], 0)
+
+
+@check
+def a_checkpoint_that_fails_on_one_worker_fails_on_all(rank):
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint.api import CheckpointException
+
+    dcp.save({"w": torch.ones(2)}, checkpoint_id=FOLDER / "small")
+    wanted = {"w": torch.zeros(2)} if rank == 0 else {"v": torch.zeros(2)}
+    with raises(CheckpointException, "(RANK 1)"):
+        dcp.load(wanted, checkpoint_id=FOLDER / "small")
+
+
+# ---------------------------------------------------------------------------------------- refusals
+@check
+def uneven_inputs_are_refused(rank):
+    model = DDP(nn.Linear(2, 2))
+    with raises(NotImplementedError, "same number of batches"):
+        model.join()
+    with model.join(enable=False):
+        model(torch.ones(1, 2))
+    with raises(NotImplementedError, "torch.autocast"):
+        DDP(nn.Linear(2, 2), mixed_precision=object())
+
+
+def main():
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
+    rank, results = dist.get_rank(), {}
+    for name, function in CHECKS.items():
+        try:
+            function(rank)
+            results[name] = None
+        except Exception:
+            text = io.StringIO()
+            traceback.print_exc(file=text)
+            results[name] = text.getvalue()
+    (FOLDER / f"results_{rank}.json").write_text(json.dumps(results))
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    FOLDER = Path(sys.argv[1])
+    main()
