@@ -334,7 +334,8 @@ class Backward:
         if node.prehooks:
             grads = run_node_hooks(node.prehooks, grads, None)
         kernel = node.primitive.kernel
-        if kernel is not None and kernel.into is not None and needs[0] and self._plain() and not node.hooks:
+        if (kernel is not None and kernel.into is not None and needs[0] and grads[0].dtype in kernel.dtypes
+                and self._plain() and not node.hooks):
             self._add_into(kernel, node, grads[0])
             results = ()
         elif state.anomaly:

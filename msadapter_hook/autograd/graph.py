@@ -235,6 +235,8 @@ def _below(value, primitive):
 
 def _products(node):
     """The edges of a linear map or a matrix product as PyTorch composes them; None for other nodes."""
+    if node.primitive is prims.affine_map:
+        return _affine(node)
     outer = node.primitive is prims.reshape
     at = node.inputs[0].node if outer else node
     bias = None
@@ -263,6 +265,14 @@ def _products(node):
     if node.operator in ("AddmmBackward0", "MmBackward0"):
         return list(edges)
     return [_step("AddmmBackward0" if bias is not None else "BmmBackward0" if len(b.shape) > 2 else "MmBackward0", *edges)]
+
+
+def _affine(node):
+    """The edges of a linear map that is one node, for an input of two or more dimensions."""
+    x, w, *bias = [_edge(v) for v in node.inputs]
+    if len(node.inputs[0].shape) == 2:
+        return [*bias, x, _step("TBackward0", w)]
+    return [_step("AddmmBackward0" if bias else "MmBackward0", *bias, _step("ViewBackward0", x), _step("TBackward0", w))]
 
 
 _PRODUCTS = frozenset(["AddmmBackward0", "MmBackward0", "ViewBackward0", "UnsafeViewBackward0", "SqueezeBackward4"])

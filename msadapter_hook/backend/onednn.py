@@ -17,8 +17,8 @@ import numpy as np
 TRAINING, INFERENCE, BACKWARD, BACKWARD_DATA = 64, 96, 128, 160
 DIRECT_CONVOLUTION, MAX_POOLING, SOFTMAX, LEFT_TO_RIGHT = 1, 0x1FF, 0x30000, 1
 MEAN_POOLING, MEAN_POOLING_OF_ALL = 0x3FF, 0x2FF
-GELU_ERF, GELU_TANH, RELU_OF_OUTPUT = 0x31, 0x11, 0x100
-USE_SCALE, USE_SHIFT = 2, 4
+GELU_ERF, GELU_TANH, RELU_OF_OUTPUT = 0x31, 0x2B, 0x100
+USE_STATISTICS, USE_SCALE, USE_SHIFT = 1, 2, 4
 
 SOURCE, SOURCE_STATE, SOURCE_CELL, TARGET, TARGET_STATE, TARGET_CELL = 1, 2, 3, 17, 18, 19
 WEIGHTS, WEIGHTS_STATE, BIAS, MEAN, VARIANCE, SCALE, SHIFT, WORKSPACE, SCRATCH = 33, 34, 41, 49, 50, 51, 52, 64, 80
@@ -247,17 +247,13 @@ class _Helper:
             raise self._error
 
 
+_WORTH_SPLITTING = 1 << 20
 _threads = {"helper": None, "number": os.cpu_count() or 1}
 
 
 def use_threads(number):
     """How many processors kernels may use; they use two at most."""
     _threads["number"] = number
-
-
-def two_processors():
-    """Whether work is worth splitting."""
-    return _threads["number"] > 1
 
 
 def _forget_helper():
@@ -267,12 +263,16 @@ def _forget_helper():
 os.register_at_fork(after_in_child=_forget_helper)
 
 
-def side_by_side(first, second):
-    """Call both, the second in a helper thread where that is free."""
+def side_by_side(first, second, multiplications=_WORTH_SPLITTING):
+    """Call both, the second in a helper thread where one is free and the work is worth it."""
+    if _threads["number"] < 2 or multiplications < _WORTH_SPLITTING:
+        first()
+        second()
+        return
     helper = _threads["helper"]
     if helper is None:
         helper = _threads["helper"] = _Helper()
-    if not two_processors() or not helper.free.acquire(blocking=False):
+    if not helper.free.acquire(blocking=False):
         first()
         second()
         return

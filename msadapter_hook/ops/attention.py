@@ -91,6 +91,40 @@ def _attention_weights(query, key, attn_mask, is_causal, scale, enable_gqa):
     return weights
 
 
+@operator("_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, float? scale) -> Tensor",
+          forms="function", grad_name="ScaledDotProductFlashAttentionForCpuBackward0")
+def _attention(query, key, value, attn_mask, is_causal, scale):
+    """Attention without dropout in one step, for what `_in_one_step` lets through."""
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    if is_causal:
+        attn_mask = causal_mask(query.shape[-2], key.shape[-2], query.dtype)
+    elif attn_mask is None:
+        return prims.attention(query, key, value, scale=scale)
+    elif attn_mask.dtype.kind == "b":
+        attn_mask = value_of(np.where(attn_mask.numpy, 0, -np.inf).astype(query.dtype))
+    return prims.attention(query, key, value, attn_mask, scale=scale)
+
+
+def _in_one_step(query, key, value, attn_mask):
+    """Whether the primitive takes this case: host kernels are preferred, only the mask broadcasts, every row sees something."""
+    if not prims.PREFER_HOST or query.dtype.name not in ("float32", "float64") or query.ndim < 3:
+        return False
+    if query.shape[:-2] != key.shape[:-2] or key.shape[:-1] != value.shape[:-1] or query.shape[-1] != key.shape[-1]:
+        return False
+    if 0 in query.shape or 0 in key.shape:
+        return False
+    if attn_mask is None:
+        return True
+    if attn_mask.abstract:  # whether a row sees nothing is in the data
+        return False
+    scores = (*query.shape[:-1], key.shape[-2])
+    if attn_mask.ndim > len(scores) or any(n not in (1, m) for n, m in zip(attn_mask.shape[::-1], scores[::-1])):
+        return False
+    if attn_mask.dtype.kind == "b":
+        return bool(attn_mask.numpy.any(-1).all())
+    return attn_mask.dtype == query.dtype and not np.isneginf(attn_mask.numpy).all(-1).any()
+
+
 @operator("_attention_values(Tensor weights, Tensor query, Tensor value, bool enable_gqa) -> Tensor", forms="function",
           grad_name="ScaledDotProductFlashAttentionForCpuBackward0")
 def _attention_values(weights, query, value, enable_gqa):
@@ -109,6 +143,8 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     Source: PyTorch, torch.nn.functional.scaled_dot_product_attention.
     """
     _check(query.value, key.value, value.value, None if attn_mask is None else attn_mask.value, is_causal)
+    if dropout_p == 0.0 and _in_one_step(query.value, key.value, value.value, None if attn_mask is None else attn_mask.value):
+        return call("_attention", query, key, value, attn_mask, is_causal, scale)
     weights = call("_attention_weights", query, key, attn_mask, is_causal, scale, enable_gqa)
     if dropout_p > 0.0:
         weights = call("nn.functional.dropout", weights, dropout_p, True)

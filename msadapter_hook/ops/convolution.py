@@ -112,8 +112,8 @@ def conv_values(x, weight, bias, stride, padding, dilation, groups):
     sequence = x.ndim == 3
     if sequence:
         x, weight, stride, padding, dilation = _lifted(x, weight, (stride, 1), (padding, 0), (dilation, 1))
-    y = prims.conv(x, weight, stride=stride, padding=padding, dilation=dilation, groups=groups)
-    return _finish(y, bias, False, sequence)
+    y = prims.convolve(x, weight, bias, stride=stride, padding=padding, dilation=dilation, groups=groups)
+    return _finish(y, None, False, sequence)
 
 
 def conv_transpose_values(x, weight, bias, stride, padding, output_padding, dilation, groups):

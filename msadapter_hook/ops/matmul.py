@@ -382,13 +382,13 @@ def linear(input, weight, bias=None):
     if input.dtype != weight.dtype:
         raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {c_name(input)} != {c_name(weight)}")
     no_bool(input, "addmm_impl_cpu_")
-    flat = shaped(input, (rows, input.shape[-1]))
-    made = prims.matmul(flat, weight, transpose_b=True)
     if bias is not None:
-        _expand_to(bias, made.shape)
-        if bias.dtype != made.dtype:
-            _same_dtype(bias, made, "mat2")
-        made = prims.bias_add(made, bias) if bias.shape == made.shape[1:] else made + bias
+        _expand_to(bias, (rows, weight.shape[0]))
+        if bias.dtype != input.dtype:
+            _same_dtype(bias, input, "mat2")
+    if bias is None or bias.shape == weight.shape[:1]:
+        return prims.affine(input, weight, bias)
+    made = prims.matmul(shaped(input, (rows, input.shape[-1])), weight, transpose_b=True) + bias
     return shaped(made, input.shape[:-1] + (weight.shape[0],))
 
 

@@ -1,7 +1,10 @@
 """The catalogue of primitives, with their gradients: all that operators may compute with."""
 
+from msadapter_hook.tape.primitive import PREFER_HOST
+
 from . import arithmetic, shapes  # noqa: F401  (give Values their arithmetic, and shapes to what has no data)
 from .activation import *  # noqa: F403
+from .attention import *  # noqa: F403
 from .convolution import *  # noqa: F403
 from .host import host_call  # noqa: F401
 from .linalg import *  # noqa: F403
@@ -15,3 +18,8 @@ from .recurrent import *  # noqa: F403
 from .reduction import *  # noqa: F403
 from .resampling import *  # noqa: F403
 from .sparse import *  # noqa: F403
+
+if PREFER_HOST:
+    from . import kernels
+
+    kernels.install()

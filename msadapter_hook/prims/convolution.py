@@ -11,11 +11,13 @@ import numpy as np
 
 from msadapter_hook.backend import primitive
 from msadapter_hook.tape import Primitive
+from msadapter_hook.tape.primitive import PREFER_HOST
 
+from .linear import bias_add, bias_gradient
 from .movement import strided_slice
 from .pointwise import conj_of
 
-__all__ = ["conv", "conv_input", "conv_weight"]
+__all__ = ["conv", "conv_input", "conv_weight", "convolve"]
 
 _CHUNK = 1 << 21  # elements of unfolded windows at a time: they stay in the cache
 
@@ -158,8 +160,11 @@ def _conv_like(h, w, g, **attributes):
 
 conv = Primitive(
     "conv", host=_computing(_conv), mindspore=_mindspore_conv, guard=_guard, uses_output=False,
-    vjp=[lambda g, out, x, w, **a: conv_input(g, conj_of(w), size=x.shape[2:], **a),
-         lambda g, out, x, w, **a: conv_weight(conj_of(x), g, kernel=w.shape[2:], **a)])
+    vjp=[lambda g, out, x, w, *b, **a: conv_input(g, conj_of(w), size=x.shape[2:], **a),
+         lambda g, out, x, w, *b, **a: conv_weight(conj_of(x), g, kernel=w.shape[2:], **a)])
+conv_bias = Primitive(  # conv and a bias (O,) in one
+    "conv_bias", host=lambda x, w, b, **a: bias_add.host(conv.host(x, w, **a), b), uses_output=False,
+    vjp=[*conv.vjp, bias_gradient])
 conv_input = Primitive(  # from (N, O, …) and the weight back to (N, C, *size): also the transposed convolution
     "conv_input", host=_computing(_conv_input), mindspore=_mindspore_conv_input, guard=_guard_input, uses_output=False,
     vjp=[lambda h, out, g, w, *, size, **a: _conv_like(h, conj_of(w), g, **a),
@@ -168,3 +173,10 @@ conv_weight = Primitive(
     "conv_weight", host=_computing(_conv_weight), uses_output=False,
     vjp=[lambda h, out, x, g, *, kernel, **a: conv_input(conj_of(g), h, size=x.shape[2:], **a),
          lambda h, out, x, g, *, kernel, **a: _conv_like(conj_of(x), h, g, **a)])
+
+
+def convolve(x, w, b, **attributes):
+    """conv and a bias (O,) or None: one node where host kernels are preferred."""
+    if b is None:
+        return conv(x, w, **attributes)
+    return conv_bias(x, w, b, **attributes) if PREFER_HOST else bias_add(conv(x, w, **attributes), b)

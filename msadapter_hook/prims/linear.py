@@ -1,15 +1,18 @@
 """Products of matrices."""
 
+import math
+
 import numpy as np
 
 from msadapter_hook.backend import primitive
 from msadapter_hook.tape import Primitive
+from msadapter_hook.tape.primitive import PREFER_HOST
 
-from .movement import sum_to, transpose
+from .movement import reshape, sum_to, transpose
 from .pointwise import conj_of
 from .reduction import sum as reduce_sum
 
-__all__ = ["matmul", "bias_add"]
+__all__ = ["affine", "affine_map", "bias_add", "matmul"]
 
 
 def _matmul(a, b, *, transpose_b=False):
@@ -46,9 +49,40 @@ def _db(g, out, a, b, *, transpose_b=False):
 matmul = Primitive(  # batches broadcast; both have at least two dimensions
     "matmul", host=_matmul, mindspore=_product, vjp=[_da, _db], uses_output=False, guard=_guard)
 
+
+
+def bias_gradient(g, out, a, *rest, **attributes):
+    """The cotangent of a bias along axis 1."""
+    return reduce_sum(g, axes=tuple(i for i in range(g.ndim) if i != 1), keepdims=False)
+
+
 bias_add = Primitive(  # a bias along axis 1; a broadcast Add costs ten times as much
     "bias_add", host=lambda a, b: a + b.reshape((1, -1) + (1,) * (a.ndim - 2)),
-    mindspore=lambda: primitive("BiasAdd"),
-    vjp=[lambda g, out, a, b: g,
-         lambda g, out, a, b: reduce_sum(g, axes=tuple(i for i in range(g.ndim) if i != 1), keepdims=False)],
+    mindspore=lambda: primitive("BiasAdd"), vjp=[lambda g, out, a, b: g, bias_gradient],
     uses_output=False, guard=lambda a, b: a.size > 0 and a.ndim in (2, 4))
+
+
+def _rows(v):
+    return reshape(v, shape=(math.prod(v.shape[:-1]), v.shape[-1]))
+
+
+def _affine(x, w, b=None):
+    y = _matmul(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), w, transpose_b=True)
+    return (y if b is None else y + b).reshape(x.shape[:-1] + w.shape[:1])
+
+
+affine_map = Primitive(  # x (…, I), w (O, I) and a bias (O,) or none: x @ w.T + b
+    "affine_map", host=_affine, uses_output=False,
+    vjp=[lambda g, out, x, w, *b: reshape(matmul(_rows(g), conj_of(w)), shape=x.shape),
+         lambda g, out, x, w, *b: matmul(_swap(_rows(g)), conj_of(_rows(x))),
+         lambda g, out, x, w, b: reduce_sum(_rows(g), axes=(0,), keepdims=False)])
+
+
+def affine(x, w, b):
+    """x @ w.T + b for x (…, I), w (O, I), b (O,) or None: one node where host kernels are preferred."""
+    if PREFER_HOST and x.ndim > 1:
+        return affine_map(x, w) if b is None else affine_map(x, w, b)
+    made = matmul(x if x.ndim == 2 else _rows(x), w, transpose_b=True)
+    if b is not None:
+        made = bias_add(made, b)
+    return made if x.ndim == 2 else reshape(made, shape=x.shape[:-1] + w.shape[:1])

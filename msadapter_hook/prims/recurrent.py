@@ -70,6 +70,7 @@ def _projected(K, x, w, b):
 
 # ------------------------------------------------------------------------------------------------ LSTM
 def _lstm_steps(K, x, h, c, w_ih, w_hh, b):
+    """What each step computed, its output last; and the last states."""
     inputs = _projected(K, x, w_ih, b)
     steps = []
     for t in range(x.shape[0]):
@@ -80,16 +81,10 @@ def _lstm_steps(K, x, h, c, w_ih, w_hh, b):
         tc = K.tanh(c)
         h = o * tc
         steps.append((before, i, f, g, o, tc, h))
-    return steps, h, c
+    return steps, (h, c)
 
 
-def _lstm_forward(K, *inputs):
-    steps, h, c = _lstm_steps(K, *inputs)
-    return K.stack([s[-1] for s in steps]), h, c
-
-
-def _lstm_backward(K, gy, gh, gc, x, h, c, w_ih, w_hh, b):
-    steps, _, _ = _lstm_steps(K, x, h, c, w_ih, w_hh, b)
+def _lstm_back(K, steps, gy, gh, gc, x, h, c, w_ih, w_hh, b):
     dh, dc, rows = gh, gc, []
     for t in range(len(steps) - 1, -1, -1):
         (_, before_c), i, f, g, o, tc, _ = steps[t]
@@ -116,16 +111,10 @@ def _gru_steps(K, x, h, w_ih, w_hh, b_ih, b_hh):
         before = h
         h = n + z * (h - n)
         steps.append((before, r, z, n, hn, h))
-    return steps, h
+    return steps, (h,)
 
 
-def _gru_forward(K, *inputs):
-    steps, h = _gru_steps(K, *inputs)
-    return K.stack([s[-1] for s in steps]), h
-
-
-def _gru_backward(K, gy, gh, x, h, w_ih, w_hh, b_ih, b_hh):
-    steps, _ = _gru_steps(K, x, h, w_ih, w_hh, b_ih, b_hh)
+def _gru_back(K, steps, gy, gh, x, h, w_ih, w_hh, b_ih, b_hh):
     dh, rows, hidden_rows = gh, [], []
     for t in range(len(steps) - 1, -1, -1):
         before, r, z, n, hn, _ = steps[t]
@@ -143,7 +132,7 @@ def _gru_backward(K, gy, gh, x, h, w_ih, w_hh, b_ih, b_hh):
 
 
 # ------------------------------------------------------------------------------------------------ plain
-def _rnn_steps(K, x, h, w_ih, w_hh, b, relu):
+def _rnn_steps(K, x, h, w_ih, w_hh, b, *, relu):
     inputs = _projected(K, x, w_ih, b)
     act = K.relu if relu else K.tanh
     steps = []
@@ -151,16 +140,10 @@ def _rnn_steps(K, x, h, w_ih, w_hh, b, relu):
         before = h
         h = act(K.row(inputs, t) + K.matmul_t(h, w_hh))
         steps.append((before, h))
-    return steps, h
+    return steps, (h,)
 
 
-def _rnn_forward(K, *inputs, relu):
-    steps, h = _rnn_steps(K, *inputs, relu)
-    return K.stack([s[1] for s in steps]), h
-
-
-def _rnn_backward(K, gy, gh, x, h, w_ih, w_hh, b, *, relu):
-    steps, _ = _rnn_steps(K, x, h, w_ih, w_hh, b, relu)
+def _rnn_back(K, steps, gy, gh, x, h, w_ih, w_hh, b, *, relu):
     dh, rows = gh, []
     for t in range(len(steps) - 1, -1, -1):
         _, out = steps[t]
@@ -185,7 +168,15 @@ def _single(kernel):
     return run
 
 
-def _define(name, forward, backward, outputs, mindspore=None, guard=None):
+def _define(name, steps, back, outputs, mindspore=None, guard=None):
+    def forward(K, *inputs, **attributes):
+        made, last = steps(K, *inputs, **attributes)
+        return K.stack([s[-1] for s in made]), *last
+
+    def backward(K, *given, **attributes):
+        grads, inputs = given[:outputs], given[outputs:]
+        return back(K, steps(K, *inputs, **attributes)[0], *grads, *inputs, **attributes)
+
     gradient = Primitive(name + "_gradient", host=_single(backward), outputs=None, differentiable=False)
 
     def vjp(grads, outs, needs, *inputs, **attributes):
@@ -194,7 +185,11 @@ def _define(name, forward, backward, outputs, mindspore=None, guard=None):
             return list(backward(PRIMITIVES, *full, *inputs, **attributes))
         return list(gradient(*full, *inputs, **attributes))
 
+    STEPS[name] = steps, back
     return Primitive(name, host=_single(forward), mindspore=mindspore, joint_vjp=vjp, outputs=outputs, guard=guard)
+
+
+STEPS = {}  # name of a primitive -> its steps over array functions, and the gradients from what the steps computed
 
 
 def _mindspore_lstm():
@@ -210,6 +205,6 @@ def _mindspore_lstm():
     return run
 
 
-lstm = _define("lstm", _lstm_forward, _lstm_backward, 3, _mindspore_lstm, guard=lambda x, *rest: 0 not in x.shape)
-gru = _define("gru", _gru_forward, _gru_backward, 2)
-rnn = _define("rnn", _rnn_forward, _rnn_backward, 2)
+lstm = _define("lstm", _lstm_steps, _lstm_back, 3, _mindspore_lstm, guard=lambda x, *rest: 0 not in x.shape)
+gru = _define("gru", _gru_steps, _gru_back, 2)
+rnn = _define("rnn", _rnn_steps, _rnn_back, 2)

@@ -83,6 +83,10 @@ def _spatial(size, kernel, stride, padding, dilation):
     return tuple([(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in zip(size, kernel, stride, padding, dilation)])
 
 
+def _convolved(x, w, *b, stride, padding, dilation, groups):
+    return (x.shape[0], w.shape[0], *_spatial(x.shape[2:], w.shape[2:], stride, padding, dilation))
+
+
 def _lstm(x, h, *rest):
     return [x.shape[:2] + h.shape[-1:], h.shape, h.shape]
 
@@ -115,6 +119,8 @@ _SHAPES = {  # the shapes of the outputs; all of the first input's dtype
     "take_along": lambda a, index, axis: index.shape,
     "diagonal": lambda a, offset, axis1, axis2: _diagonal(a.shape, offset, axis1, axis2),
     "matmul": _product,
+    "affine_map": lambda x, w, *b: x.shape[:-1] + w.shape[:1],
+    "attention": lambda q, k, v, *mask, scale: q.shape[:-1] + v.shape[-1:],
     "axis_take": lambda a, index, axis: a.shape[:axis] + (index.shape[0],) + a.shape[axis + 1:],
     "axis_add": lambda g, index, axis, size: g.shape[:axis] + (size,) + g.shape[axis + 1:],
     "axis_repeat": lambda a, axis, times: a.shape[:axis] + (a.shape[axis] * times,) + a.shape[axis + 1:],
@@ -125,8 +131,8 @@ _SHAPES = {  # the shapes of the outputs; all of the first input's dtype
     "avg_pool": lambda a, out, **rest: a.shape[:2] + tuple(out),
     "avg_pool_back": lambda g, size, **rest: g.shape[:2] + tuple(size),
     "max_unpool": lambda a, index, size: a.shape[:2] + tuple(size),
-    "conv": lambda x, w, stride, padding, dilation, groups: (
-        x.shape[0], w.shape[0], *_spatial(x.shape[2:], w.shape[2:], stride, padding, dilation)),
+    "conv": _convolved,
+    "conv_bias": _convolved,
     "conv_input": lambda g, w, size, stride, padding, dilation, groups: (g.shape[0], w.shape[1] * groups, *size),
     "conv_weight": lambda x, g, kernel, stride, padding, dilation, groups: (g.shape[1], x.shape[1] // groups, *kernel),
     "sparse_cross_entropy": lambda a, target: (),

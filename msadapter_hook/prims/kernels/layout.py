@@ -1,0 +1,49 @@
+"""Images with their channels innermost in memory: NumPy's ufuncs keep that order, so it lasts from one kernel to the next."""
+
+import numpy as np
+
+_LAST = {n: (0, *range(2, n), 1) for n in range(2, 7)}
+_SECOND = {n: (0, n - 1, *range(1, n - 1)) for n in range(2, 7)}
+
+
+def as_channels_last(a):
+    """(N, C, …) as a contiguous (N, …, C); copied only where the memory lies otherwise."""
+    return np.ascontiguousarray(a.transpose(_LAST[a.ndim]))
+
+
+def as_channels_second(a):
+    """(N, …, C) seen as (N, C, …)."""
+    return a.transpose(_SECOND[a.ndim])
+
+
+def dense(a):
+    """The array itself where its elements fill their memory without gaps, row by row or with the channels last; else a copy."""
+    if a.flags.c_contiguous or a.ndim in _LAST and a.transpose(_LAST[a.ndim]).flags.c_contiguous:
+        return a
+    return np.ascontiguousarray(a)
+
+
+def alike(a, model):
+    """`a` lying in memory as `model`, of the same shape; copied only where it does not."""
+    if a.strides == model.strides:
+        return a
+    made = np.empty_like(model)
+    np.copyto(made, a)
+    return made
+
+
+def memory_of(a):
+    """The elements of a dense array as a vector, in the order of memory."""
+    return (a if a.flags.c_contiguous else a.transpose(_LAST[a.ndim])).reshape(-1)
+
+
+def has_nan(a):
+    """Whether a NaN is among the elements: a product with itself finds it faster than a search."""
+    flat = memory_of(dense(a))
+    return bool(np.isnan(np.dot(flat, flat)))
+
+
+def is_finite(a):
+    """Whether all elements are finite (and so small that their squares add up to something finite)."""
+    flat = memory_of(dense(a))
+    return bool(np.isfinite(np.dot(flat, flat)))

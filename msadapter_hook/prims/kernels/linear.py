@@ -1,0 +1,134 @@
+"""Products of matrices. NumPy's BLAS takes transposed and strided operands as they are, and uses all processors; oneDNN computes in
+one thread, which on two processors is as fast, and does not wait for a second thread when the machine is busy."""
+
+import math
+import os
+from functools import lru_cache
+from threading import Lock
+
+import numpy as np
+
+from msadapter_hook.backend import onednn
+from msadapter_hook.backend.onednn import BIAS, SOURCE, TARGET, WEIGHTS, Description, Operation
+from msadapter_hook.tape.kernel import Kernel
+
+from .. import linear
+from .trust import Family
+
+FLOATS = frozenset([np.dtype(np.float32), np.dtype(np.float64)])
+_TWO_THREADS = 9216  # elements of a matrix from which on OpenBLAS takes a second thread, which may be long in coming
+_SMALL, _LARGE = 1 << 16, 1 << 24 if (os.cpu_count() or 1) > 2 else 1 << 62  # multiplications between which oneDNN is asked
+
+
+@lru_cache(maxsize=64)
+def ones(n, dtype):
+    """A vector of ones: a product with it sums rows or columns faster than np.sum does."""
+    made = np.ones(n, dtype)
+    made.flags.writeable = False
+    return made
+
+
+def column_sums(a):
+    """The sum of the rows of a matrix."""
+    if a.shape[1] < 64 or a.size < _TWO_THREADS:
+        return ones(a.shape[0], a.dtype) @ a
+    return np.add.reduce(a, 0)
+
+
+class Product:
+    """(n, k) times (k, m), each stored by rows or (`transposed`) by columns, and a bias of m numbers or none."""
+
+    def __init__(self, n, k, m, transposed, bias):
+        left = onednn.layout((n, k), (1, n) if transposed[0] else (k, 1))
+        right = onednn.layout((k, m), (1, k) if transposed[1] else (m, 1))
+        result, added = onednn.layout((n, m)), onednn.layout((1, m)) if bias else None
+        description = Description("matmul", left, right, added, result)
+        roles = [(SOURCE, left), (WEIGHTS, right), (TARGET, result)]
+        self._operation = Operation(description, roles + ([(BIAS, added)] if bias else []))
+        self._shape, self._lock = (n, m), Lock()
+
+    def __call__(self, a, b, *bias):
+        y = np.empty(self._shape, np.float32)
+        with self._lock:
+            self._operation(a, b, y, *bias)
+        return y
+
+
+def _check():
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.standard_normal(shape, np.float32) for shape in ((5, 7), (7, 6), 6))
+    yield Product(5, 7, 6, (False, False), True)(a, b, c), a @ b + c
+    yield Product(7, 5, 7, (True, True), False)(a, np.ascontiguousarray(a)), a.T @ a.reshape(7, 5).T
+
+
+_operation = Family("matrix product", _check).operation(Product)
+
+
+def _stored(a):
+    """Whether a matrix is stored by columns; None where it is neither so nor by rows."""
+    return False if a.flags.c_contiguous else True if a.flags.f_contiguous else None
+
+
+def product(a, b, *bias):
+    """The product of two matrices, and a bias added to its rows."""
+    (n, k), m = a.shape, b.shape[1]
+    if _SMALL < n * k * m < _LARGE and a.dtype == b.dtype == np.float32:
+        transposed = _stored(a), _stored(b)
+        made = _operation(n, k, m, transposed, bool(bias)) if None not in transposed else None
+        if made is not None:
+            return made(a, b, *bias)
+    y = a @ b
+    if bias:
+        y += bias[0]
+    return y
+
+
+def _affine(keep, x, w, *bias):
+    y = product(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), w.T, *[np.ascontiguousarray(b) for b in bias])
+    return y.reshape(x.shape[:-1] + w.shape[:1]), ()
+
+
+def _affine_back(kept, grads, needs, x, w, *bias):
+    rows = math.prod(x.shape[:-1])
+    g, flat = grads[0].reshape(rows, w.shape[0]), x.reshape(rows, w.shape[1])
+    found = [None] * len(needs)
+
+    def input_gradient():
+        found[0] = product(g, w).reshape(x.shape)
+
+    def weight_gradient():
+        found[1] = product(g.T, flat)
+
+    if needs[0] and needs[1]:
+        onednn.side_by_side(input_gradient, weight_gradient, g.size * w.shape[1])
+    elif needs[0]:
+        input_gradient()
+    elif needs[1]:
+        weight_gradient()
+    if bias and needs[2]:
+        found[2] = column_sums(g)
+    return found
+
+
+def _matmul(keep, a, b, *, transpose_b=False):
+    if a.ndim != b.ndim or a.shape[:-2] != b.shape[:-2]:
+        return None  # gradients of batches that broadcast are summed
+    return _times(a, b.swapaxes(-1, -2) if transpose_b else b), ()
+
+
+def _times(a, b):
+    return product(a, b) if a.ndim == 2 else np.matmul(a, b)
+
+
+def _matmul_back(kept, grads, needs, a, b, *, transpose_b=False):
+    g, found = grads[0], [None, None]
+    if needs[0]:
+        found[0] = _times(g, b if transpose_b else b.swapaxes(-1, -2))
+    if needs[1]:
+        found[1] = _times(g.swapaxes(-1, -2), a) if transpose_b else _times(a.swapaxes(-1, -2), g)
+    return found
+
+
+def install():
+    linear.affine_map.kernel = Kernel(_affine, _affine_back, dtypes=FLOATS)
+    linear.matmul.kernel = Kernel(_matmul, _matmul_back, dtypes=FLOATS)

@@ -1,0 +1,30 @@
+"""Cross entropy: the exponentials of the forward pass serve the gradient."""
+
+import numpy as np
+
+from msadapter_hook.tape.kernel import Kernel
+
+from .. import loss
+from .linear import FLOATS, ones
+
+
+def _cross_entropy(keep, a, target):
+    n = a.shape[0]
+    powers = a - np.maximum.reduce(a, 1, keepdims=True)
+    at = np.arange(n), target
+    picked = powers[at]
+    np.exp(powers, out=powers)
+    total = powers @ ones(a.shape[1], a.dtype)
+    return np.asarray((np.log(total) - picked).mean(dtype=a.dtype), a.dtype), (powers, total, at)
+
+
+def _cross_entropy_back(kept, grads, needs, a, target):
+    powers, total, at = kept
+    each = grads[0] / a.dtype.type(a.shape[0])
+    d = powers * (each / total)[:, None]
+    d[at] -= each
+    return [d, None]
+
+
+def install():
+    loss.sparse_cross_entropy.kernel = Kernel(_cross_entropy, _cross_entropy_back, dtypes=FLOATS)

@@ -1,0 +1,52 @@
+"""Gradients of windows and of rows by index, added in place to what other windows of the same tensor have brought."""
+
+import numpy as np
+
+from msadapter_hook.tape.kernel import Kernel
+
+from .. import movement
+from .linear import FLOATS
+
+_ONE_HOT = 1 << 20  # elements of a one-hot matrix up to which a product with it beats sorting
+
+
+def _into_window(total, g, shape, dtype, *, start, stop, step):
+    window = tuple(map(slice, start, stop, step))
+    if total is None:
+        total = np.zeros(shape, dtype)
+        total[window] = g
+    else:
+        total[window] += g
+    return total
+
+
+def add_rows(total, index, rows):
+    """Add `rows` (K, D) to the rows of `total` (V, D) at `index` (K,), which may name a row many times; in place."""
+    if total.shape[0] * index.size <= _ONE_HOT:
+        hot = np.zeros((total.shape[0], index.size), total.dtype)
+        hot[index, np.arange(index.size)] = 1
+        total += hot @ rows
+        return
+    order = np.argsort(index, kind="stable")
+    ordered = index[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    total[ordered[starts]] += np.add.reduceat(rows[order], starts, 0)
+
+
+def _into_rows(total, g, shape, dtype, index, *, axis):
+    if total is None:
+        total = np.zeros(shape, dtype)
+    if g.size:
+        count = axis + index.ndim
+        lead = g.transpose(*range(axis, count), *range(axis), *range(count, g.ndim)).reshape(index.size, -1)
+        target = total if axis == 0 else np.moveaxis(total, axis, 0)
+        flat = target.reshape(shape[axis], -1)
+        add_rows(flat, np.where(index < 0, index + shape[axis], index).reshape(-1) if (index < 0).any() else index.reshape(-1), lead)
+        if not np.may_share_memory(flat, total):
+            target[...] = flat.reshape(target.shape)
+    return total
+
+
+def install():
+    movement.strided_slice.kernel = Kernel(into=_into_window, dtypes=FLOATS)
+    movement.gather.kernel = Kernel(into=_into_rows, dtypes=FLOATS)

@@ -1,0 +1,185 @@
+"""Batch and layer norm by oneDNN."""
+
+import math
+from threading import Lock
+
+import numpy as np
+
+from msadapter_hook.backend import onednn
+from msadapter_hook.backend.onednn import (
+    BACKWARD,
+    MEAN,
+    SCALE,
+    SHIFT,
+    SOURCE,
+    TARGET,
+    TRAINING,
+    USE_SCALE,
+    USE_SHIFT,
+    USE_STATISTICS,
+    VARIANCE,
+    Description,
+    Operation,
+    gradient,
+)
+from msadapter_hook.tape.kernel import Kernel
+
+from .. import normalization
+from .layout import as_channels_last, as_channels_second
+from .trust import Family
+
+_AFFINE = USE_SCALE | USE_SHIFT
+_WIDEST = 8192  # channels times width up to which statistics are taken by column
+
+
+class BatchNorm:
+    """One shape (N, C, height, width) and eps. Arrays of images have their channels last.
+
+    Plain sums over a channel lose digits (3e-6 for 32,000 numbers). So mean and variance are taken of every channel and column,
+    and put together in float64; normalizing is a second operation.
+    """
+
+    def __init__(self, shape, eps):
+        images, channels, height, width = shape
+        if channels * width > _WIDEST:
+            height, width = height * width, 1
+        self._columns, self._channels, self._lock = width, channels, Lock()
+        number, vector = onednn.number(eps), onednn.layout((channels,))
+        wide, wide_vector = onednn.channels_last((images, channels * width, height, 1)), onednn.layout((channels * width,))
+        flat = onednn.channels_last((images, channels, height, width))
+        statistics = Description("batch_normalization_forward", TRAINING, wide, wide, number, 0)
+        forward = Description("batch_normalization_forward", TRAINING, flat, flat, number, USE_STATISTICS | _AFFINE)
+        hint = Description("batch_normalization_forward", TRAINING, flat, flat, number, _AFFINE)
+        backward = Description("batch_normalization_backward", BACKWARD, flat, flat, flat, number, _AFFINE, hint)
+        self._statistics = Operation(statistics, [(SOURCE, wide), (TARGET, wide), (MEAN, wide_vector), (VARIANCE, wide_vector)])
+        self._forward = Operation(forward, [(SOURCE, flat), (TARGET, flat), (MEAN, vector), (VARIANCE, vector), (SCALE, vector),
+                                            (SHIFT, vector)])
+        self._backward = Operation(backward, [
+            (SOURCE, flat), (gradient(TARGET), flat), (gradient(SOURCE), flat), (MEAN, vector), (VARIANCE, vector), (SCALE, vector),
+            (gradient(SCALE), vector), (gradient(SHIFT), vector)])
+
+    def forward(self, x, w, b):
+        """The normalized images, mean and biased variance."""
+        y, (means, spreads) = np.empty_like(x), np.empty((2, self._columns, self._channels), np.float32)
+        with self._lock:
+            self._statistics(x, y, means, spreads)
+            exact = np.add.reduce(means, 0, dtype=np.float64) / self._columns
+            apart = means - exact
+            spread = (np.add.reduce(spreads, 0, dtype=np.float64) + np.add.reduce(apart * apart, 0)) / self._columns
+            middle, spread = exact.astype(np.float32), spread.astype(np.float32)
+            self._forward(x, y, middle, spread, w, b)
+        return y, middle, spread
+
+    def backward(self, x, middle, spread, w, g):
+        """Gradients of x, w and b."""
+        dx, (dw, db) = np.empty_like(x), np.empty((2, self._channels), np.float32)
+        with self._lock:
+            self._backward(x, g, dx, middle, spread, w, dw, db)
+        return dx, dw, db
+
+
+class LayerNorm:
+    """Rows of one shape (R, D) and eps."""
+
+    def __init__(self, shape, eps):
+        self._rows, self._width, self._lock = *shape, Lock()
+        number, flat, vector, each = onednn.number(eps), onednn.layout(shape), onednn.layout(shape[1:]), onednn.layout(shape[:1])
+        forward = Description("layer_normalization_forward", TRAINING, flat, flat, each, number, _AFFINE)
+        backward = Description("layer_normalization_backward", BACKWARD, flat, flat, flat, each, number, _AFFINE, forward)
+        self._forward = Operation(forward, [(SOURCE, flat), (TARGET, flat), (MEAN, each), (VARIANCE, each), (SCALE, vector),
+                                            (SHIFT, vector)])
+        self._backward = Operation(backward, [
+            (SOURCE, flat), (gradient(TARGET), flat), (gradient(SOURCE), flat), (MEAN, each), (VARIANCE, each), (SCALE, vector),
+            (gradient(SCALE), vector), (gradient(SHIFT), vector)])
+
+    def forward(self, x, w, b):
+        """The normalized rows, their means and biased variances."""
+        y, (means, spreads) = np.empty_like(x), np.empty((2, self._rows), np.float32)
+        with self._lock:
+            self._forward(x, y, means, spreads, w, b)
+        return y, means, spreads
+
+    def backward(self, x, means, spreads, w, g):
+        """Gradients of x, w and b."""
+        dx, (dw, db) = np.empty_like(x), np.empty((2, self._width), np.float32)
+        with self._lock:
+            self._backward(x, g, dx, means, spreads, w, dw, db)
+        return dx, dw, db
+
+
+# ------------------------------------------------------------------------------------------------ checks
+def _gradients(x, w, g, axes, eps):
+    """Gradients of x, w and b of normalizing over `axes`, in float64; w is broadcastable."""
+    x, w, g = (a.astype(np.float64) for a in (x, w, g))
+    others = tuple(i for i in range(x.ndim) if w.shape[i] == 1)
+    centred = x - x.mean(axes, keepdims=True)
+    inverse = 1 / np.sqrt((centred * centred).mean(axes, keepdims=True) + eps)
+    unit, through = centred * inverse, g * w
+    dx = (through - through.mean(axes, keepdims=True) - unit * (through * unit).mean(axes, keepdims=True)) * inverse
+    return dx, (g * unit).sum(others), g.sum(others)
+
+
+def _check_batch():
+    rng = np.random.default_rng(0)
+    x, g = rng.standard_normal((2, 4, 3, 5, 6), np.float32)
+    w, b = rng.standard_normal((2, 3), np.float32)
+    made = BatchNorm(x.shape, 1e-3)
+    xl = as_channels_last(x)
+    y, middle, spread = made.forward(xl, w, b)
+    yield from zip((as_channels_second(y), middle, spread), normalization.batch_norm.host(x, w, b, eps=1e-3))
+    dx, dw, db = made.backward(xl, middle, spread, w, as_channels_last(g))
+    yield from zip((as_channels_second(dx), dw, db), _gradients(x, w[:, None, None][None], g, (0, 2, 3), 1e-3))
+
+
+def _check_rows():
+    rng = np.random.default_rng(0)
+    x, g = rng.standard_normal((2, 5, 12), np.float32)
+    w, b = rng.standard_normal((2, 12), np.float32)
+    made = LayerNorm(x.shape, 1e-3)
+    y, means, spreads = made.forward(x, w, b)
+    yield y, normalization.row_norm.host(x, w, b, eps=1e-3)
+    yield from zip(made.backward(x, means, spreads, w, g), _gradients(x, w[None], g, (1,), 1e-3))
+
+
+_batch_norm = Family("batch norm", _check_batch).operation(BatchNorm)
+_layer_norm = Family("layer norm", _check_rows).operation(LayerNorm)
+
+
+# ------------------------------------------------------------------------------------------------ kernels
+def _batch(keep, x, w, b, *, eps):
+    if x.size == 0:
+        return None
+    width = x.shape[-1] if x.ndim > 2 else 1
+    made = _batch_norm((x.shape[0], x.shape[1], math.prod(x.shape[2:-1]), width), eps)
+    if made is None:
+        return None
+    xl, w = as_channels_last(x), np.ascontiguousarray(w)
+    y, middle, spread = made.forward(xl, w, np.ascontiguousarray(b))
+    return (as_channels_second(y), middle, spread), (made, xl, middle, spread)
+
+
+def _batch_back(kept, grads, needs, x, w, b, *, eps):
+    if grads[0] is None:  # only mean and variance were used, which carry no gradient
+        return [None] * 3
+    made, xl, middle, spread = kept
+    dx, dw, db = made.backward(xl, middle, spread, np.ascontiguousarray(w), as_channels_last(grads[0]))
+    return [as_channels_second(dx), dw, db]
+
+
+def _rows(keep, x, w, b, *, eps):
+    made = _layer_norm(x.shape, eps) if x.size else None
+    if made is None:
+        return None
+    x = np.ascontiguousarray(x)
+    y, means, spreads = made.forward(x, np.ascontiguousarray(w), np.ascontiguousarray(b))
+    return y, (made, x, means, spreads)
+
+
+def _rows_back(kept, grads, needs, x, w, b, *, eps):
+    made, x, means, spreads = kept
+    return made.backward(x, means, spreads, np.ascontiguousarray(w), np.ascontiguousarray(grads[0]))
+
+
+def install():
+    normalization.batch_norm.kernel = Kernel(_batch, _batch_back)
+    normalization.row_norm.kernel = Kernel(_rows, _rows_back)
