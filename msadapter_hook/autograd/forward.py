@@ -134,7 +134,7 @@ def dual(level, tensor, tangent):
         level.given[value] = tangent
     if tensor._shared:  # memory seen from outside is read anew each time, which would lose the tangent
         return Tensor._make(value, tensor.dtype)
-    made = tensor._alias(Tensor)  # writes to the stand-in reach the tensor
+    made = tensor.detach() if tensor._dispatches else tensor._alias(Tensor)  # writes to the stand-in reach the tensor
     made._history.value = value
     made._value, made._generation = None, -1
     return made

@@ -423,7 +423,11 @@ def _finish(ctx, args, tensors, inputs, places, outputs):
         if not differentiable:
             made.append(outputs[i])
             continue
-        value = Value(v.shape, v.dtype, v.numpy, None, node, i, True)
+        if v.wrapped and any(out is t for t in tensors):
+            with _no_recording():
+                out = out.detach()
+                v = out.value
+        value = v.output_of(node, i)
         values.append((i, value))
         if id(out) in dirty:
             from msadapter_hook.ops.registry import check_inplace

@@ -152,22 +152,29 @@ def _number(value):
     return value.numpy.item() if not value.abstract and not value.shape and not value.requires_grad else _tensor(value)
 
 
+class _Computing:
+    """Context: operators compute, and neither gradients nor tangents follow; whoever asked sees to those."""
+
+    def __enter__(self):
+        self._before = state.symbolic, state.levels, state.enabled
+        state.symbolic, state.levels, state.enabled = False, (), False
+
+    def __exit__(self, *exc):
+        state.symbolic, state.levels, state.enabled = self._before
+
+
 def perform(primitive, values, attributes):
     """The tensors that a primitive makes of the tensors behind `values`, nothing recorded. NotImplementedError where no operator
     is known for it."""
     name = _SAME.get(primitive.name)
-    symbolic, state.symbolic = state.symbolic, False
-    try:
-        with no_grad():
-            if name is not None:
-                made = call(name, *[_number(v) if name in _NUMBERS else _tensor(v) for v in values], **attributes)
-            elif primitive.name in _OTHERS:
-                made = _OTHERS[primitive.name](*[_tensor(v) for v in values], **attributes)
-            else:
-                raise unsupported(f"the gradient step {primitive.name!r} for tensor subclasses",
-                                  "compute it on the plain tensors inside, or write an autograd.Function")
-    finally:
-        state.symbolic = symbolic
+    with _Computing():
+        if name is not None:
+            made = call(name, *[_number(v) if name in _NUMBERS else _tensor(v) for v in values], **attributes)
+        elif primitive.name in _OTHERS:
+            made = _OTHERS[primitive.name](*[_tensor(v) for v in values], **attributes)
+        else:
+            raise unsupported(f"the gradient step {primitive.name!r} for tensor subclasses",
+                              "compute it on the plain tensors inside, or write an autograd.Function")
     return [made] if isinstance(made, Tensor) else list(made)
 
 
@@ -180,13 +187,9 @@ def value_behind(tensor):
 
 def full_like(value, number):
     """The Value of a tensor like `value`'s, full of `number`."""
-    symbolic, state.symbolic = state.symbolic, False
-    try:
-        with no_grad():
-            like = value.tensor
-            return value_behind(call("zeros_like", like) if not number else call("ones_like", like))
-    finally:
-        state.symbolic = symbolic
+    with _Computing():
+        like = value.tensor
+        return value_behind(call("zeros_like", like) if not number else call("ones_like", like))
 
 
 def _adopted(tensor, node, index):

@@ -29,6 +29,7 @@ def guarded(method, seen=None):
                 return seen(self, *args, **kwargs)
         return method(self, *args, **kwargs)
 
+    guard.__guards__ = True
     return guard
 
 

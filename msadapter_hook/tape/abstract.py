@@ -35,6 +35,9 @@ class Meta(Value):
     def detach(self):
         return followed(self, Meta(self.shape, self.dtype)) if self.requires_grad else self
 
+    def output_of(self, node, index):
+        return Meta(self.shape, self.dtype, None, None, node, index, True)
+
     def as_leaf(self, leaf):
         return followed(self, Meta(self.shape, self.dtype, requires_grad=True, leaf=leaf))
 
@@ -83,6 +86,9 @@ class Deferred(Value):
 
     def detach(self):
         return self._same(False) if self.requires_grad else self
+
+    def output_of(self, node, index):
+        return Deferred(self.shape, self.dtype, self.tensor if self.keep is None else self.keep, node, index, True)
 
     def as_leaf(self, leaf):
         return self._same(True, leaf)

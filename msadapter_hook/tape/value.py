@@ -97,6 +97,10 @@ class Value:
             level.copy(self, made)
         return made
 
+    def output_of(self, node, index) -> "Value":
+        """The same data as an output of `node`."""
+        return Value(self.shape, self.dtype, self.numpy, None, node, index, True)
+
     def as_leaf(self, leaf) -> "Value":
         """The same data as a leaf that requires grad."""
         made = Value(self.shape, self.dtype, self.numpy, requires_grad=True, leaf=leaf)

@@ -150,7 +150,7 @@ def redispatch_function(func, types, args, kwargs):
     """What `func` does with this handler left out; the calls inside it are seen again. Source: PyTorch,
     torch.overrides.redispatch_function."""
     kwargs = kwargs or {}
-    if hasattr(func, "__operator__") or func in _public():
+    if hasattr(func, "__operator__") or hasattr(func, "__guards__"):
         with _overrides.unseen():
             return func(*args, **kwargs)
     _overrides.state.skipped = True  # the function asks `has_torch_function` once

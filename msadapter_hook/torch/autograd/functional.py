@@ -199,6 +199,17 @@ _FORWARD_ALONE = (
     '`{}` or `strategy="reverse-mode"`.')
 
 
+def _construct_standard_basis_for(tensors, tensor_numels):
+    """For each tensor the rows of an identity that belong to it: (all elements, its elements), of its dtype and device."""
+    total, at, made = sum(tensor_numels), 0, []
+    for tensor, n in zip(tensors, tensor_numels):
+        chunk = tensor.new_zeros((total, n))
+        chunk.diagonal(-at).fill_(1)
+        made.append(chunk)
+        at += n
+    return tuple(made)
+
+
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
     """The Jacobian, `output.shape + input.shape` for each pair. Source: PyTorch, torch.autograd.functional.jacobian."""
     if strategy not in ("forward-mode", "reverse-mode"):
