@@ -13,8 +13,10 @@ import numpy as np
 from msadapter_hook import prims, report
 from msadapter_hook.tape import Program, Value, enable_grad, late
 from msadapter_hook.tape.recording import state
+from msadapter_hook.tape.sparse import SparseValue
 from msadapter_hook.tape.value import SECOND_TIME
 from msadapter_hook.tensor import Leaf, Tensor
+from msadapter_hook.tensor.sparse import accumulated, gradient_of
 
 from .graph import public_node
 from .layouts import LARGE, follow, kept
@@ -131,14 +133,15 @@ class Backward:
     def _levels(self, ordered):
         """Nodes by level: cotangents flow from higher levels to lower ones; the replayable nodes of a level are one segment."""
         level = {}
+        joining = {node.sequence for node in ordered if self._joins(node)}
         for node in ordered:
             deep = 0
-            joins = self._joins(node)
+            joins = node.sequence in joining
             for v in node.inputs:
                 if v.requires_grad and v.node is not None:
                     below = level.get(v.node.sequence)
                     if below is not None:
-                        if not (joins and self._joins(v.node) and not self._observed(v)):
+                        if not (joins and v.node.sequence in joining and not self._observed(v)):
                             below += 1
                         if below > deep:
                             deep = below
@@ -235,6 +238,8 @@ class Backward:
         have = self.cotangents.get(key)
         if have is None:
             self.cotangents[key] = cotangent
+        elif type(have) is type(cotangent) is SparseValue:
+            self.cotangents[key] = have.plus(cotangent)
         elif key in self.owned:
             np.add(have.numpy, cotangent.numpy, out=have.numpy)
         else:
@@ -398,7 +403,12 @@ class Backward:
 def accumulate(holder, name, cotangent, create_graph, layouts=None):
     """Add a gradient to `holder.grad` (a Leaf, or the extra state of a tensor)."""
     have = holder.get(name) if isinstance(holder, dict) else getattr(holder, name)
-    if have is None:
+    if type(cotangent) is SparseValue or have is not None and have._compound:
+        how = layouts.get(holder) if layouts else None
+        new = accumulated(have, cotangent, how is not None and not any(how.stride))
+        if new is None:
+            return
+    elif have is None:
         if type(holder) is Leaf:
             new = kept(cotangent, holder, layouts.get(holder) if layouts is not None else None, create_graph)
         else:
@@ -420,14 +430,14 @@ def run_hooks(hooks, cotangent: Value) -> Value:
         given = Tensor._make(cotangent)
         result = hook(given)
         if result is None:
-            if given._history.version.count:  # written in place by the hook
-                cotangent = given.value
+            if given._version:  # written in place by the hook
+                cotangent = gradient_of(given)
             continue
         if not isinstance(result, Tensor):
             raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
         if result._size != given._size:
             raise RuntimeError(f"hook '{getattr(hook, '__name__', type(hook).__name__)}' has changed the size of value")
-        cotangent = result.value
+        cotangent = gradient_of(result)
         if cotangent.dtype != given._dtype.numpy:
             raise RuntimeError(f"hook '{getattr(hook, '__name__', type(hook).__name__)}' has changed the type of value (was "
                                f"torch.{given._dtype.scalar_name}Tensor got torch.{result._dtype.scalar_name}Tensor)")
@@ -450,7 +460,7 @@ def run_node_hooks(hooks, grads, outputs):
             if len(result) != len(grads):
                 raise RuntimeError(f"hook '{name}' has returned an incorrect number of values (got {len(result)}, but expected "
                                    f"{len(grads)})")
-            grads = [r.value if isinstance(r, Tensor) else r for r in result]
+            grads = [gradient_of(r) if isinstance(r, Tensor) else r for r in result]
     return grads
 
 
@@ -458,7 +468,7 @@ def modified(version, expected, size, dtype):
     """PyTorch's error for a saved tensor that was written to."""
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[torch.{dtype.scalar_name}Tensor {list(size)}] is at version {version}; expected version {expected} instead. Hint: "
+        f"[{'CPUBoolType' if dtype.scalar_name == 'Bool' else f'torch.{dtype.scalar_name}Tensor'} {list(size)}] is at version {version}; expected version {expected} instead. Hint: "
         "enable "
         "anomaly detection to find the operation that failed to compute its gradient, with "
         "torch.autograd.set_detect_anomaly(True).")

@@ -273,7 +273,13 @@ def _multiplied(node, g, value):
     return Gradient(value.shape)
 
 
+def _looked_up(node, g, value):
+    """Of a lookup with a sparse gradient: strides of zero where its values are one number spread out."""
+    return Gradient(value.shape, (0,) * len(value.shape) if overlaps(g.size, g.stride) and node.attributes["padding"] < 0 else None)
+
+
 _RULES = {
+    prims.sparse_lookup: _looked_up,
     prims.reshape: _reshaped, prims.transpose: _transposed, prims.sum: _expanded, prims.mean: _averaged,
     prims.broadcast_to: _summed, prims.matmul: _multiplied,
 }

@@ -44,6 +44,10 @@ class SparseValue(Value):
         """The sum of both: sorted by place where both are, else merged as they come, as PyTorch sums sparse tensors."""
         return SparseValue(self.shape, *merge(self.shape, (self.indices, self.values), (other.indices, other.values)))
 
+    def beside(self, other: "SparseValue") -> "SparseValue":
+        """The sum of both, the places of one after those of the other."""
+        return SparseValue(self.shape, np.concatenate([self.indices, other.indices], 1), np.concatenate([self.values, other.values]))
+
 
 def flat_places(shape, indices) -> np.ndarray:
     """The row-major number of each place (a column of `indices`) over the leading dimensions of `shape`."""

@@ -224,15 +224,19 @@ class CompressedTensor(Compound):
             self._take(new)
 
 
-def accumulated(have, gradient: Value):
-    """What `.grad` becomes where it, `have`, or the gradient that comes to it is sparse; None where `have` was written to."""
+def accumulated(have, gradient: Value, spread=False):
+    """What `.grad` becomes where it, `have`, or the gradient that comes to it is sparse; None where `have` was written to.
+
+    `spread`: PyTorch's values of the gradient would be one number expanded, which it appends instead of merging them.
+    """
     if have is None:
         return gradient.shown()
     if not have._compound:
         have._write(prims.add(have.value, gradient))
         return None
     if type(gradient) is SparseValue:
-        total = gradient_of(have).plus(gradient)
+        mine = gradient_of(have)
+        total = mine.beside(gradient) if spread else mine.plus(gradient)
         have._written(SparseTensor._of(total.indices, from_array(total.values), have._size, have._coalesced and total.ascending))
         return None
     return Tensor._make(prims.add(gradient, gradient_of(have)))

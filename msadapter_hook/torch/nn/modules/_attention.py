@@ -1,5 +1,5 @@
 # MultiheadAttention (public in `modules.activation`, where its pickles look for it).
-from ... import empty
+from ... import _native_multi_head_attention, empty, is_grad_enabled
 from .. import functional as F
 from .._functional_composites import _canonical_mask, _none_or_dtype
 from ..init import constant_, xavier_normal_, xavier_uniform_
@@ -106,6 +106,8 @@ class MultiheadAttention(Module):
         average_attn_weights=True,
         is_causal=False,
     ):
+        if query.is_nested or key.is_nested or value.is_nested:
+            return self._nested_forward(query, key, value, key_padding_mask, attn_mask, need_weights, average_attn_weights)
         key_padding_mask = _canonical_mask(
             key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype
         )
@@ -144,6 +146,34 @@ class MultiheadAttention(Module):
         if self.batch_first and batched:
             output = output.transpose(1, 0)
         return output, weights
+
+    def _nested_forward(self, query, key, value, key_padding_mask, attn_mask, need_weights, average_attn_weights):
+        """Attention within each tensor of a nested one, in evaluation only. AssertionError in PyTorch's words elsewhere."""
+        weights = (query, self.in_proj_weight, self.in_proj_bias, self.out_proj.weight, self.out_proj.bias)
+        for hinders, why in (
+            (query.dim() != 3, f"input not batched; expected query.dim() of 3 but got {query.dim()}"),
+            (query is not key or key is not value,
+             "non-self attention was used (query, key, and value are not the same Tensor)"),
+            (self.training, "training is enabled"),
+            (self.num_heads % 2 != 0, "self.num_heads is not even"),
+            (not self.batch_first, "batch_first was not True"),
+            (self.bias_k is not None, "self.bias_k was not None"),
+            (self.bias_v is not None, "self.bias_v was not None"),
+            (self.add_zero_attn, "add_zero_attn was enabled"),
+            (not self._qkv_same_embed_dim, "_qkv_same_embed_dim was not True"),
+            (self.in_proj_bias is None, "in_proj_bias was None"),
+            (key_padding_mask is not None or attn_mask is not None,
+             "supplying both src_key_padding_mask and src_mask at the same time is not supported with NestedTensor input"),
+            (is_grad_enabled() and any(t is not None and t.requires_grad for t in weights),
+             "grad is enabled and at least one of query or the input/output projection weights or biases requires_grad"),
+        ):
+            if hinders:
+                raise AssertionError(
+                    f"MultiheadAttention does not support NestedTensor outside of its fast path. The fast path was not hit because {why}"
+                )
+        return _native_multi_head_attention(
+            query, key, value, self.embed_dim, self.num_heads, *weights[1:], None, need_weights, average_attn_weights
+        )
 
     def merge_masks(self, attn_mask, key_padding_mask, query):
         """(mask, kind) of both masks together: kind 1 padding alone, 2 both as (N, heads, L, S), None neither."""
