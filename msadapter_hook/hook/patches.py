@@ -1,6 +1,9 @@
 """Corrections of other libraries that cannot be made from our side: a table, applied after import, undone later."""
 
+import copy
+import functools
 import importlib
+import pkgutil
 import sys
 import threading
 import warnings
@@ -137,9 +140,45 @@ class Patcher:
 
         parent, name, original = wrapt.resolve_path(owner, path)
         inherited = name not in vars(parent)
-        replacement = wrapt.FunctionWrapper(original, wrapper)
+        replacement = _kinds()(original, wrapper)
+        home = parent.__module__ + ":" + parent.__qualname__ + "." if isinstance(parent, type) else parent.__name__ + ":"
+        replacement._self_place = home + name
         wrapt.apply_patch(parent, name, replacement)
         self._wrapped.append((parent, name, original, inherited, replacement))
+
+
+@functools.lru_cache(maxsize=1)
+def _kinds():
+    """The class of our wrappers: they are copied and pickled as functions are, by reference. wrapt's own refuse that."""
+    import wrapt
+
+    class Bound(wrapt.BoundFunctionWrapper):
+        """A wrapped method of an object."""
+
+        def __copy__(self):
+            return self
+
+        def __deepcopy__(self, memo):
+            return getattr(copy.deepcopy(self._self_instance, memo), self.__wrapped__.__name__)
+
+        def __reduce_ex__(self, protocol):
+            return getattr, (self._self_instance, self.__wrapped__.__name__)
+
+    class Wrapper(wrapt.FunctionWrapper):
+        """A wrapped function, at its place in the library. A pickle needs nothing of ours: it names the place."""
+
+        __bound_function_wrapper__ = Bound
+
+        def __copy__(self):
+            return self
+
+        def __deepcopy__(self, memo):
+            return self
+
+        def __reduce_ex__(self, protocol):
+            return pkgutil.resolve_name, (self._self_place,)
+
+    return Wrapper
 
 
 class _CallingBack:

@@ -18,6 +18,7 @@ from msadapter_hook.tensor import Tensor, cast_value, dtypes
 
 from . import crossing, parameters
 from .crossing import NativeTensor
+from .optimizers import as_optimizer, is_optimizer
 from .references import _served_class
 
 #: parameters of Cells that are statistics, not weights
@@ -155,10 +156,10 @@ class ServedCell(nn.Cell):
     def construct(self, *args, **kwargs):
         """The module's forward, on either side's tensors."""
         pairs = self.pairs()
+        if type(self.module).__module__.endswith("nn.modules.loss"):
+            args, kwargs = crossing.tree_map(_wide, (args, kwargs), (NativeTensor, Tensor))
         if crossing.leaves((args, kwargs), Tensor):
             return self.module(*args, **kwargs)
-        if type(self.module).__module__.endswith("nn.modules.loss"):
-            args, kwargs = crossing.tree_map(_wide, (args, kwargs), NativeTensor)
         if not _pynative_executor.grad_flag():
             with no_grad():
                 result = self.module(*crossing.cast_to_adapter_tensor(args), **crossing.cast_to_adapter_tensor(kwargs))
@@ -173,6 +174,8 @@ class ServedCell(nn.Cell):
 
 def _wide(array):
     """Class labels: MindSpore's are int32, those of PyTorch's losses int64."""
+    if isinstance(array, Tensor):
+        return array.to(dtypes.int64) if array.dtype is dtypes.int32 else array
     return array.astype(mindspore.int64) if array.dtype == mindspore.int32 else array
 
 
@@ -251,9 +254,11 @@ def _is_module(x):
 
 
 def as_cells(x):
-    """`x` with the served modules in its lists, tuples and dicts as Cells; the same object where there is none."""
+    """`x` with the served modules and optimizers in its lists, tuples and dicts as Cells; the same object where there is none."""
     if _is_module(x):
         return as_cell(x)
+    if is_optimizer(x):
+        return as_optimizer(x)
     if type(x) in (list, tuple):
         made = [as_cells(item) for item in x]
         return x if all(a is b for a, b in zip(made, x)) else type(x)(made)

@@ -5,6 +5,7 @@ MindSpore's own functions and Cells are compiled as ever.
 
 import contextlib
 import functools
+import types
 
 import wrapt
 from mindspore import context
@@ -52,20 +53,38 @@ def jit(native, args, kwargs):
 
 
 def _dispatching(function, compiled):
-    """`compiled`, unless something of ours takes part: then `function` itself, whose gradients are recorded programs."""
+    """`compiled`, unless something of ours takes part: then `function` itself, whose gradients are recorded programs.
 
-    def choose(wrapped, instance, args, kwargs):
+    What comes out is of the kind that MindSpore gives (its parser looks for functions and methods).
+    """
+    if isinstance(compiled, type):
+        construct = vars(compiled).get("construct")
+        if hasattr(construct, "__wrapped_by_jit__"):
+            compiled.construct = _choosing(construct.__wrapped__, construct)
+        return compiled
+    if isinstance(compiled, types.MethodType):
+        # of a Cell MindSpore compiles `construct`; we call the Cell
+        return types.MethodType(_choosing(lambda owner, *args, **kwargs: function(*args, **kwargs), compiled.__func__),
+                                compiled.__self__)
+    if not isinstance(compiled, types.FunctionType):
+        return compiled
+    if (getattr(function, "__module__", None) or "").startswith("mindspore.") and not isinstance(function, wrapt.FunctionWrapper):
+        return compiled  # MindSpore compiles a function of its own, as replay does
+    return _choosing(function, compiled)
+
+
+def _choosing(function, compiled):
+    @functools.wraps(compiled)
+    def choose(*args, **kwargs):
         ours = adapter_class()
         if ours is None:
-            return wrapped(*args, **kwargs)
+            return compiled(*args, **kwargs)
         from .references import refers
 
         if takes_part(ours, args) or takes_part(ours, kwargs.values()) or refers(function) or refers((args, kwargs)):
-            run = function if instance is None else functools.partial(function, instance)
             with asked_for(), crossing.pynative():
-                return run(*args, **kwargs)
-        return wrapped(*args, **kwargs)
+                return function(*args, **kwargs)
+        return compiled(*args, **kwargs)
 
-    if (getattr(function, "__module__", None) or "").startswith("mindspore.") and not isinstance(function, wrapt.FunctionWrapper):
-        return compiled  # MindSpore compiles a function of its own, as replay does
-    return wrapt.FunctionWrapper(compiled, choose) if callable(compiled) and not isinstance(compiled, type) else compiled
+    choose.__wrapped__ = getattr(compiled, "__wrapped__", function)  # one step to the function, as MindSpore's parser expects
+    return choose

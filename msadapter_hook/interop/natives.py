@@ -60,4 +60,9 @@ def data_of(x):
         return backend.from_numpy(np.array(x.detach().value.numpy, order="C", copy=True))
     if type(x) is dict:
         return {key: data_of(item) for key, item in x.items()}
+    return arrays_of(x)
+
+
+def arrays_of(x):
+    """`x` (lists, tuples and dicts too) with our tensors as NumPy arrays over the same memory."""
     return crossing.tree_map(lambda t: t.detach().value.numpy, x, Tensor)

@@ -5,7 +5,7 @@ what the call drew at random is what its gradient sees, and nothing runs twice.
 """
 
 import mindspore
-from mindspore import nn
+from mindspore import experimental, nn
 from mindspore._c_expression import run_backward
 
 from msadapter_hook import backend, errors
@@ -17,6 +17,7 @@ from msadapter_hook.tensor import Tensor
 from . import crossing, parameters
 from .crossing import NativeTensor
 
+OPTIMIZERS = (nn.Optimizer, experimental.optim.Optimizer)
 #: functions that write into their first argument: what they do to one of our tensors
 WRITES = {"assign": "copy_", "assign_add": "add_", "assign_sub": "sub_"}
 
@@ -39,7 +40,7 @@ def call(function, args, kwargs):
 
 def call_cell(cell, run, args, kwargs):
     """A Cell called with our tensors. One that holds served modules runs its `construct` with our tensors as they are."""
-    if isinstance(cell, nn.Optimizer):
+    if isinstance(cell, OPTIMIZERS):
         given = crossing.cast_to_ms_tensor((args, kwargs))
         with crossing.pynative():
             return crossing.cast_to_adapter_tensor(run(*given[0], **given[1]))

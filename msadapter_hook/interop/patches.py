@@ -205,6 +205,7 @@ def cells(mindspore, wrap):
     wrap(nn.Cell, "__call__", _cell)
     wrap(nn.Cell, "__setattr__", assigned)
     wrap(nn.Optimizer, "__init__", optimizer)
+    wrap(mindspore.experimental.optim.Optimizer, "__init__", optimizer)
 
     def numbers(wrapped, instance, args, kwargs):
         ours = adapter_class()
@@ -212,7 +213,16 @@ def cells(mindspore, wrap):
             args = (args[0].detach().numpy(), *args[1:])
         return wrapped(*args, **kwargs)
 
+    def arrays(wrapped, instance, args, kwargs):
+        if adapter_class() is None:
+            return wrapped(*args, **kwargs)
+        from .natives import arrays_of
+
+        args, kwargs = arrays_of((args, kwargs))
+        return wrapped(*args, **kwargs)
+
     wrap(train.Metric, "_convert_data", numbers)
+    wrap(mindspore.dataset.NumpySlicesDataset, "__init__", arrays)
     for owner, names in (
         (nn, "WithLossCell TrainOneStepCell WithEvalCell TrainOneStepWithLossScaleCell ForwardValueAndGrad SequentialCell CellList"),
         (train, "Model"),

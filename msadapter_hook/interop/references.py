@@ -5,6 +5,8 @@ import sys
 import types
 from pathlib import Path
 
+from mindspore import nn
+
 from msadapter_hook.tensor import Tensor
 
 _SERVED = str(Path(__file__).resolve().parent.parent / "torch")
@@ -29,6 +31,11 @@ def refers(fn):
 def _refers(x, depth, seen):
     if isinstance(x, Tensor) or _served_class(type(x)):
         return True
+    if isinstance(x, nn.Cell):
+        from .operations import is_mixed
+
+        if is_mixed(x):
+            return True
     if isinstance(x, types.ModuleType):
         return (getattr(x, "__file__", None) or "").startswith(_SERVED)
     if isinstance(x, type):
