@@ -375,3 +375,6 @@ threshold = Primitive(
     dtypes=SINGLE,
     guard=_full,
 )
+
+for _name in __all__:
+    globals()[_name].pointwise = True

@@ -18,7 +18,9 @@ NAMES = []
 
 def _define(name, *args, **keywords):
     NAMES.append(name)
-    return Primitive(name, *args, **keywords)
+    made = Primitive(name, *args, **keywords)
+    made.pointwise = True
+    return made
 
 
 def conj_of(v):

@@ -44,6 +44,7 @@ class Primitive:
         self.uses_output = uses_output
         self.differentiable = differentiable and (vjp is not None or joint_vjp is not None)
         self.static = static
+        self.pointwise = False  # each element of the result comes from those at its place, so any common shape will do
         self.merged = None  # of a slice: the split that several of them are together
         self.kernel = None  # a Kernel: where host kernels are preferred, and this primitive has one
         self.mindspore = mindspore
