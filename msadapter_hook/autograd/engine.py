@@ -466,9 +466,9 @@ def run_node_hooks(hooks, grads, outputs):
 
 def modified(version, expected, size, dtype):
     """PyTorch's error for a saved tensor that was written to."""
+    kind = "CPUBoolType" if dtype.scalar_name == "Bool" else f"torch.{dtype.scalar_name}Tensor"
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{'CPUBoolType' if dtype.scalar_name == 'Bool' else f'torch.{dtype.scalar_name}Tensor'} {list(size)}] is at version {version}; expected version {expected} instead. Hint: "
-        "enable "
+        f"[{kind} {list(size)}] is at version {version}; expected version {expected} instead. Hint: enable "
         "anomaly detection to find the operation that failed to compute its gradient, with "
         "torch.autograd.set_detect_anomaly(True).")

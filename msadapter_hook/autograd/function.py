@@ -114,7 +114,7 @@ class _SavedInput:
 
     def __init__(self, tensor):
         if flow(tensor)._history.storage.inference:
-            from msadapter_hook.ops.registry import INFERENCE_SAVED
+            from msadapter_hook.ops.kept import INFERENCE_SAVED
 
             raise RuntimeError(INFERENCE_SAVED)
         self.version = tensor._version
@@ -354,8 +354,8 @@ def _check_transforms(cls):
         return
     has_rule = cls.vmap is not Function.vmap
     if cls.generate_vmap_rule and has_rule:
-        raise RuntimeError(f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overriden vmap "
-                           "staticmethod. Please set generate_vmap_rule=False or delete the overriden vmap staticmethod to avoid "
+        raise RuntimeError(f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden vmap "
+                           "staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid "
                            "ambiguity. For more details, please see https://pytorch.org/docs/main/notes/extending.func.html")
     if not cls.generate_vmap_rule and not has_rule:
         raise RuntimeError(f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and "

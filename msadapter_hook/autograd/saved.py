@@ -9,7 +9,8 @@ import weakref
 from collections import OrderedDict
 
 from msadapter_hook import backend
-from msadapter_hook.tape import Value, late
+from msadapter_hook.ops import kept
+from msadapter_hook.tape import Value, enable_grad, late
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tape.value import SECOND_TIME
 from msadapter_hook.tensor import Tensor
@@ -133,17 +134,8 @@ class _PackedResult:
 def run(overload, bound):
     """Run an operator's kernel under the active hooks; the result as new tensors."""
     hooks = state.saving
-    kept = [(name, needed) for name, needed in overload.saves if name != "result"]
     stand_ins, values = [], list(bound)
-    for name, needed in kept:
-        place = overload.positions[name]
-        tensor = bound[place]
-        if not isinstance(tensor, Tensor):
-            continue
-        if needed is not None:
-            other = bound[overload.positions[needed]]
-            if not (isinstance(other, Tensor) and other.requires_grad):
-                continue
+    for place, tensor in kept.arguments(overload, bound):
         stand_in = Packed(tensor.value)
         stand_ins.append((stand_in, tensor))
         values[place] = stand_in
@@ -153,7 +145,8 @@ def run(overload, bound):
         result = overload.wrap(overload.evaluate(values), bound)
     finally:
         late.state.enabled = before
-    results = [r for r in (result if isinstance(result, (tuple, list)) else (result,)) if isinstance(r, Tensor) and r.requires_grad]
+    made = result if isinstance(result, (tuple, list)) else (result,)
+    results = [r for r in made if isinstance(r, Tensor) and r.requires_grad]
     if not results:
         return result
     for node in _made_since(first, [r.value for r in results]):
@@ -163,19 +156,27 @@ def run(overload, bound):
             node.hooks = OrderedDict()  # observed: the node is no part of a replayed program
     for stand_in, tensor in stand_ins:
         stand_in.store(hooks, pack(hooks, tensor))
-    if any(name == "result" for name, _ in overload.saves):
-        for r in results:
-            _keep_result(r, hooks)
+    for r in kept.results(overload, bound, made):
+        _keep_result(r, hooks, results)
     return result
 
 
-def _keep_result(tensor, hooks):
-    value = tensor.value
-    node = value.node
+def _keep_result(tensor, hooks, results):
+    """Keep what the hook makes of a result, where a node needs it: as its output, or (positions) as an input of its gradient."""
+    packed = pack(hooks, tensor)
+    with enable_grad():
+        value = tensor.value
+    node = value.node if value.requires_grad else None
     if node is not None and node.primitive.uses_output:
         outputs = list(node.outputs)
-        outputs[value.index] = _PackedResult(value, hooks, pack(hooks, tensor))
+        outputs[value.index] = _PackedResult(value, hooks, packed)
         node.outputs = tuple(outputs)
+    for other in results:
+        node = other.value.node
+        if any(v is value for v in node.inputs) and not isinstance(value, Packed):
+            stand_in = Packed(value)
+            stand_in.store(hooks, packed)
+            node.inputs = tuple([stand_in if v is value else v for v in node.inputs])
 
 
 def _newest():

@@ -53,6 +53,10 @@ class Level:
         state.saving_disabled = self.disabled
         self.alive = False
 
+    def depends(self, tensor):
+        """Whether a tensor is made of a sample of a mapped call around this level."""
+        return self.outer is not None and self.outer.depends(tensor)
+
     def written(self, history, value):
         """Called for each write before it happens. RuntimeError where what depends on this level is put into a tensor from outside
         of it."""

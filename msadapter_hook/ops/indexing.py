@@ -10,6 +10,8 @@ from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor, cast_value, dtypes, from_array, geometry
 from msadapter_hook.tensor import view as moves
 
+from . import kept
+from .refusals import MASK
 from .registry import METHODS, check_inplace, own_memory, refuse_overlap, warn_once
 from .views import sliced
 
@@ -167,6 +169,8 @@ def _advanced(out, d, item, index):
         warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
                       UserWarning, stacklevel=4)
     if item._dtype in (dtypes.bool_, dtypes.uint8):
+        if state.mapped is not None and state.mapped.depends(item):
+            raise RuntimeError(MASK)
         for k in range(item.dim()):
             if out._size[d + k] != item._size[k]:
                 raise IndexError(f"The shape of the mask {list(item._size)} at index {k} does not match the shape of "
@@ -244,7 +248,7 @@ def getitem(self, key):
         return out
     value = get_index(out.value, index)
     if value.requires_grad:
-        value.node.operator = "IndexBackward0"
+        value.node.operator, value.node.saved = "IndexBackward0", kept.versions_of(key)
     if out._shared:
         value = own_memory(value, out)
     return Tensor._make(value, self._dtype)
@@ -298,7 +302,7 @@ def setitem(self, key, new):
     base = out.value
     result = prims.index_put(base, value, *arrays, axes=axes, accumulate=False)
     if result.requires_grad:
-        result.node.operator = "IndexPutBackward0"
+        result.node.operator, result.node.saved = "IndexPutBackward0", kept.versions_of(key)
     out._write(result)
 
 

@@ -1,6 +1,9 @@
 """Errors that several families share, in PyTorch's words."""
 
+import sys
+
 from msadapter_hook.tape import Value
+from msadapter_hook.tape.recording import state
 
 from .promotion import dtype_of
 
@@ -8,6 +11,31 @@ from .promotion import dtype_of
 def not_implemented(kernel, value):
     """The error for a dtype that a kernel does not take."""
     return NotImplementedError(f"\"{kernel}\" not implemented for '{dtype_of(value).scalar_name}'")
+
+
+ITEM = ("vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please try to "
+        "rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, please file a bug "
+        "report.")
+CONTROL_FLOW = ("vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet, "
+                "please file an issue at https://github.com/pytorch/pytorch/issues .")
+MASK = ("vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing with a boolean "
+        "mask.")
+NO_DATA = "Cannot access data pointer of Tensor that doesn't have storage"
+
+
+def outside(frame):
+    """Whether a frame belongs to the user's program."""
+    return not frame.f_globals.get("__name__", "").startswith(("msadapter_hook.", "torch."))
+
+
+def refuse_mapped(tensor, message, calls=1):
+    """Raise where the user's program, `calls` calls above the caller, looks at the data of what depends on a sample of vmap."""
+    if state.mapped is not None and state.mapped.depends(tensor):
+        frame = sys._getframe(calls + 1)
+        while frame.f_globals.get("__name__") == "msadapter_hook.ops.guards":
+            frame = frame.f_back
+        if outside(frame):
+            raise RuntimeError(message)
 
 
 def require_kinds(value, kinds, kernel):

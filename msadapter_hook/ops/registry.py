@@ -13,7 +13,7 @@ from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor, cast_value, dtypes, geometry
 from msadapter_hook.tensor.core import DTYPE_OF
 
-from . import arguments, compound, dispatch, gradient_names, meta, overrides, participants
+from . import arguments, compound, dispatch, gradient_names, kept, meta, overrides, participants
 from .arguments import Mismatch
 from .binding import binder, describe, plain_text, result_type_of
 from .schema import parse
@@ -37,7 +37,7 @@ class Overload:
         key = f"{schema.name}.{schema.overload}" if schema.overload else schema.name
         self.renames = key in gradient_names.NAMES and kind == "composite"
         self.grad_name = gradient_names.NAMES.get(key) or grad_name or gradient_names.default(schema.name)
-        self.saves = _parse_saves(saves)
+        self.saves = kept.parse(key, saves)
         self.bind = binder(schema)
         self.tensors = tuple([i for i, p in enumerate(schema.parameters) if p.kind in ("Tensor", "Operand", "any")])
         self.lists = tuple([i for i, p in enumerate(schema.parameters) if p.kind in ("Tensor[]", "OptionalTensor[]")])
@@ -71,6 +71,11 @@ class Overload:
                 tensor.value.node.operator = self.name_of(tensor.value, bound)
         return result
 
+    def given(self, bound):
+        """The tensors among bound arguments."""
+        alone = [bound[i] for i in self.tensors]
+        return [t for t in alone + [t for i in self.lists for t in bound[i]] if isinstance(t, Tensor)]
+
     def evaluate(self, bound):
         """The result Values for bound arguments."""
         values = list(bound)
@@ -91,20 +96,23 @@ class Overload:
             return self._wrap(result, bound)
         if result is None or isinstance(result, (bool, int, float)):
             return result
-        made = [self._wrap(r, bound) if isinstance(r, Value) else r for r in result]
+        made = [self._wrap(r, bound, False) if isinstance(r, Value) else r for r in result]
+        for r in result if self.saves else ():
+            if isinstance(r, Value) and r.requires_grad and r.node is not None and r.node.saved is None:
+                r.node.saved = kept.versions(self, bound, made)
         if self.results is not None:
             return self.results(*made)
         return made if type(result) is list else tuple(made)
 
-    def _wrap(self, value, bound):
+    def _wrap(self, value, bound, alone=True):
         if value.requires_grad:
             node = value.node
             if node is not None:
                 if node.operator is None:
                     node.operator = self.name_of(value, bound)
                 made = Tensor._make(self._private(value, bound), None, self._stride(value, bound))
-                if self.saves and node.saved is None:
-                    node.saved = self.saved(bound, made)
+                if alone and self.saves and node.saved is None:
+                    node.saved = kept.versions(self, bound, (made,))
                 return made
         return Tensor._make(self._private(value, bound), None, self._stride(value, bound))
 
@@ -158,37 +166,6 @@ class Overload:
                 if t is not None and t._shared:
                     value = own_memory(value, t)
         return value
-
-    def saved(self, bound, result, inplace=False):
-        """(counter, version, shape, dtype) of each tensor that PyTorch keeps for this operator's gradient. The
-        in-place form
-        keeps a copy of `self`, and the result only as it is after the write."""
-        kept = []
-        for name, needed in self.saves:
-            if inplace and (name == "result" or self.positions[name] == 0):
-                continue
-            if name == "result":
-                t = result
-            else:
-                t = bound[self.positions[name]]
-                if needed is not None:
-                    other = bound[self.positions[needed]]
-                    if not (isinstance(other, Tensor) and other.requires_grad):
-                        continue
-            for one in t if isinstance(t, (list, tuple)) else (t,):
-                if isinstance(one, Tensor):
-                    if one._history.storage.inference and one is not result:
-                        raise RuntimeError(INFERENCE_SAVED)
-                    kept.append((one._history.version, one._history.version.count, one._size, one._dtype))
-        return tuple(kept)
-
-
-INFERENCE_SAVED = (
-    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
-    "computation tracked by "
-    "autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "
-    "`torch.no_grad()` "
-    "instead of `torch.inference_mode()`.")
 
 
 def own_memory(value, tensor):
@@ -657,17 +634,10 @@ def write_inplace(tensor, value, dtype=None, overload=None, bound=(), name=None)
             node.operator = name or overload and overload.name_of(value, bound)
         if overload is not None and overload.saves and node.saved is None:
             saved = True
-            node.saved = overload.saved(bound, tensor, inplace=True)
+            node.saved = kept.versions(overload, bound, (tensor,), inplace=True)
     tensor._write(value)
-    if saved and any(name == "result" for name, _ in overload.saves):  # kept as it is after the write
-        version = tensor._history.version
-        node.saved += ((version, version.count, tensor._size, tensor._dtype),)
-
-
-def _parse_saves(saves):
-    if not saves:
-        return ()
-    return tuple([tuple((part.split(":") + [None])[:2]) for part in saves.split()])
+    if saved:  # the result is kept as it is after the write
+        node.saved += tuple([kept.version_of(tensor) for _ in kept.results(overload, bound, (tensor,))])
 
 
 def call(name, *args, **kwargs):

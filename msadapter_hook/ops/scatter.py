@@ -9,6 +9,7 @@ from msadapter_hook.tape import constant, value_of
 from msadapter_hook.tensor import Tensor, cast_value, detached, dtypes, from_array, geometry
 from msadapter_hook.tensor.geometry import wrap_dim
 
+from . import kept
 from .creation import like_geometry
 from .indexing import get_index, index_arrays, result_shape
 from .promotion import dtype_of, is_integral
@@ -548,7 +549,7 @@ def _put_at(self, indices, values, accumulate):
                            f"indexing result of shape {list(shape)}")
     value = prims.index_put(self.value, values.value, *arrays, axes=axes, accumulate=bool(accumulate))
     if value.requires_grad:
-        value.node.operator = "IndexPutBackward0"
+        value.node.operator, value.node.saved = "IndexPutBackward0", kept.versions_of(indices)
     return value
 
 
