@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 from collective_checks import CHECKS
 
 PROGRAM = Path(__file__).with_name("collective_checks.py")

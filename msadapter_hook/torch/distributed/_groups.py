@@ -9,7 +9,7 @@ from ._circle import Circle
 from ._errors import DistBackendError
 from ._group import Backend, BackendConfig, GroupMember, ProcessGroup
 from ._store import PrefixStore
-from .rendezvous import default_pg_timeout, rendezvous
+from .rendezvous import check_rank, default_pg_timeout, rendezvous
 
 __all__ = ["_get_default_group", "_group_or_default_group", "_rank_not_in_group", "_world", "destroy_process_group", "get_backend",
            "get_backend_config", "get_global_rank", "get_group_rank", "get_node_local_rank", "get_pg_count",
@@ -171,8 +171,7 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
     if store is None:
         store, rank, world_size = next(rendezvous(init_method or "env://", rank, world_size, timeout=timeout))
         store.set_timeout(timeout)
-    if not 0 <= rank < world_size:
-        raise ValueError(f"rank {rank} is not among the ranks 0 to {world_size - 1} of world_size={world_size}")
+    check_rank(rank, world_size)
     seconds = timeout.total_seconds()
     job = None
     if world_size > 1:

@@ -30,9 +30,14 @@ def begin(store, rank, size, timeout):
     """
     global _current
     own = "" if _current is None else _current.name
-    store.set(f"process/{rank}", f"{socket.gethostname()}|{_os.getpid()}|{own}")
+    if store.add(f"come/{rank}", 1) > 1:
+        raise DistStoreError(f"Two processes say that they are rank {rank}: each process needs a RANK of its own")
+    store.set(f"process/{rank}", f"{socket.gethostname()}|{_os.getpid()}|{own}|{size}")
     come = _gather(store, "process", rank, size, timeout)
-    hosts, pids, names = zip(*[text.split("|") for text in come])
+    hosts, pids, names, sizes = zip(*[text.split("|") for text in come])
+    if set(sizes) != {str(size)}:
+        raise DistStoreError(f"The processes disagree on the world size: rank {rank} was given {size}, "
+                             + ", ".join(f"rank {r} {one}" for r, one in enumerate(sizes) if one != str(size)))
     if own and set(names) == {own} and _current.rank == rank:
         return _current
     if any(names):

@@ -1,5 +1,6 @@
 # TCPStore: a store served by one process, reached by the others over TCP. A message is an operation and fields of bytes, each
 # with its length before it.
+import errno
 import socket
 import struct
 import threading
@@ -77,7 +78,8 @@ class _Server:
                 self._listener.close()
                 raise DistNetworkError(
                     "The server socket has failed to listen on any local network address. "
-                    f"port: {port}, useIpv6: false, code: -{error.errno}, message: {error.strerror}"
+                    f"port: {port}, useIpv6: false, code: -{error.errno}, name: {errno.errorcode.get(error.errno)}, "
+                    f"message: {(error.strerror or '').lower()}"
                 ) from None
             self._listener.listen(1024)
         self.port = self._listener.getsockname()[1]

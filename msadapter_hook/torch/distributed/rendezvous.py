@@ -93,7 +93,14 @@ def _env(url, timeout=default_pg_timeout, **kwargs):
     raise RuntimeError("Unable to perform re-rendezvous using env:// method")
 
 
+def check_rank(rank, world_size):
+    """ValueError for a rank that is not one of the world's."""
+    if not 0 <= rank < world_size:
+        raise ValueError(f"rank {rank} is not among the ranks 0 to {world_size - 1} (world_size={world_size})")
+
+
 def _serve(host, port, rank, world_size, timeout):
+    check_rank(rank, world_size)
     if settings.variable("TORCHELASTIC_USE_AGENT_STORE") == "True":  # the launcher serves already
         attempt = settings.variable("TORCHELASTIC_RESTART_COUNT", "0")
         return PrefixStore(f"/worker/attempt_{attempt}", TCPStore(host, port, world_size, False, timeout))
