@@ -139,6 +139,11 @@ def _numpy(self, **force):
     return _numpy.plain(self, **force)
 
 
+def module_load(self, other, assign=False):
+    """What a module's parameter `self` is swapped with when `other` is loaded into it. Source: PyTorch, Tensor.module_load."""
+    return other.detach() if assign else self.copy_(other).detach()
+
+
 _IN_PLACE = ("normal_ uniform_ bernoulli_ exponential_ geometric_ cauchy_ log_normal_ random_ copy_ fill_ zero_ detach_ index_put_ t_ "
              "squeeze_ unsqueeze_ transpose_ resize_ set_").split()
 _PLAIN = "to cpu cuda type bfloat16 bool byte cdouble cfloat chalf char double float half int long short new_tensor".split()
@@ -146,6 +151,7 @@ _PLAIN = "to cpu cuda type bfloat16 bool byte cdouble cfloat chalf char double f
 
 def install():
     """Put the guards before the methods of Tensor."""
+    Tensor.module_load = guarded(module_load)
     _tolist.plain, _numpy.plain = Tensor.tolist, Tensor.numpy
     for name, seen in {"__getitem__": _getitem, "__setitem__": _setitem, "item": None, "tolist": _tolist, "numpy": _numpy,
                        **{n: _by_name(n) for n in _IN_PLACE}, **dict.fromkeys(_PLAIN)}.items():

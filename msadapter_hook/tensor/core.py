@@ -13,7 +13,7 @@ from msadapter_hook.tape.recording import state
 from . import dtype as dtypes
 from . import geometry, view
 from .device import cpu, meta
-from .geometry import Size, contiguous_stride
+from .geometry import Size, size_of, standard_stride
 from .leaf import Leaf, UnkeptLeaf
 from .storage import History, UntypedStorage, new_storage, write_through
 
@@ -36,9 +36,9 @@ class TensorBase:
             return value.shown()
         self = object.__new__(cls)
         shape = value.shape
-        stride = stride or contiguous_stride(shape)
+        stride = stride or standard_stride(shape)
         self._history = new_storage(value, shape, stride, device)
-        self._size = Size(shape)
+        self._size = size_of(shape)
         self._stride = stride
         self._offset = 0
         self._moves = ()
@@ -473,7 +473,19 @@ def _function(cls):
     return getattr(cls.__torch_function__, "__func__", cls.__torch_function__)
 
 
-class Tensor(TensorBase):
+class TensorMeta(type):
+    """The class of Tensor and its subclasses, which notices who wants a say in operators."""
+
+    def __setattr__(cls, name, value):
+        super().__setattr__(name, value)
+        if name in ("__torch_function__", "__torch_dispatch__") and cls is not Tensor:
+            cls._take_part()
+
+
+TensorMeta.__name__ = TensorMeta.__qualname__ = "_TensorMeta"
+
+
+class Tensor(TensorBase, metaclass=TensorMeta):
     """A multi-dimensional array whose computations are recorded on the tape. Source: PyTorch, torch.Tensor."""
 
     __slots__ = ()
@@ -489,6 +501,11 @@ class Tensor(TensorBase):
         super().__init_subclass__(**kwargs)
         if "__torch_dispatch__" in cls.__dict__ and _function(cls) is _function(Tensor):
             cls.__torch_function__ = classmethod(DISABLED)  # who sees the operators below has no need of the functions
+        cls._take_part()
+
+    @classmethod
+    def _take_part(cls):
+        """Note whether the class asks for functions and for what is below them."""
         cls._asks = _function(cls) is not DISABLED
         cls._dispatches = cls.__torch_dispatch__ is not DISABLED_DISPATCH
         cls._overrides = cls._asks or cls._dispatches

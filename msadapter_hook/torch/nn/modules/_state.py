@@ -7,7 +7,9 @@ from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
 
 from ... import Tensor, no_grad
+from ... import __future__ as _future
 from ..parameter import Parameter, is_lazy
+from ._conversion import load
 
 EXTRA_STATE = "_extra_state"
 
@@ -168,6 +170,9 @@ def _load_one(self, name, key, param, value, local_metadata, error_msgs):
         )
     try:
         with no_grad():
+            if _future.get_swap_module_params_on_conversion():
+                load(param, value, assign)
+                return
             if not assign:
                 param.copy_(value)
                 return

@@ -6,9 +6,9 @@ from collections import OrderedDict
 from msadapter_hook import foreign
 from msadapter_hook import report as _report
 
-from ... import Tensor, empty_like, no_grad
+from ... import Tensor, empty_like
 from ..parameter import Buffer, Parameter
-from . import _calls, _state
+from . import _calls, _conversion, _state
 from ._global_hooks import (
     _global_backward_hooks,
     _global_backward_pre_hooks,
@@ -246,32 +246,7 @@ class Module:
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for name, param in self._parameters.items():
-            if param is None:
-                continue
-            # The parameter keeps its identity where it can (optimizers hold it); to or from "meta" it cannot.
-            with no_grad():
-                applied = fn(param)
-            in_place = param.device.type == applied.device.type or "meta" not in (
-                param.device.type,
-                applied.device.type,
-            )
-            grad = param.grad
-            if in_place:
-                param.data = applied
-                target = param
-            else:
-                target = self._parameters[name] = Parameter(applied, param.requires_grad)
-            if grad is not None:
-                with no_grad():
-                    grad_applied = fn(grad)
-                if in_place:
-                    target.grad.data = grad_applied
-                else:
-                    target.grad = grad_applied.requires_grad_(grad.requires_grad)
-        for name, buffer in self._buffers.items():
-            if buffer is not None:
-                self._buffers[name] = fn(buffer)
+        _conversion.convert(self, fn)
         return self
 
     def apply(self, fn):
