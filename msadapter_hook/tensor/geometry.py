@@ -149,6 +149,7 @@ def permuted_stride(size, order) -> tuple:
     return tuple(stride)
 
 
+size_of = lru_cache(maxsize=4096)(Size)  # of a tuple; kept, for the many results of one shape
 standard_stride = lru_cache(maxsize=4096)(contiguous_stride)  # of a tuple; kept, for the many tests "is it contiguous"
 
 
