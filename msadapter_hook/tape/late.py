@@ -8,6 +8,7 @@ that the program still holds, and the gradients from one replay.
 import sys
 import threading
 import weakref
+from pathlib import Path
 
 from msadapter_hook import settings
 
@@ -60,12 +61,20 @@ def flush():
                         raise  # what a backward that failed has left behind is told to whoever reads it, not to the next one
 
 
+_PACKAGE = str(Path(__file__).resolve().parent.parent)
+_ours = {}  # file -> whether it is the adapter's: the served tree goes by names of PyTorch's
+
+
 def user_line():
     """(file, line) of the innermost frame that is not the adapter's."""
     frame = sys._getframe(3)
     while frame is not None:
-        if not frame.f_globals.get("__name__", "").startswith("msadapter_hook"):
-            return frame.f_code.co_filename, frame.f_lineno
+        file = frame.f_code.co_filename
+        ours = _ours.get(file)
+        if ours is None:
+            ours = _ours[file] = file.startswith(_PACKAGE) or file.startswith("<schema ")
+        if not ours:
+            return file, frame.f_lineno
         frame = frame.f_back
     return None
 
