@@ -362,6 +362,28 @@ def gradients_of_other_dtypes(rank):
     assert torch.equal(*sums)
 
 
+@check
+def sparse_gradients(rank):
+    torch.manual_seed(0)
+    model = DDP(nn.Sequential(nn.Embedding(6, 2, sparse=True), nn.Flatten(), nn.Linear(4, 1)))
+    assert len(model.reducer.buckets) == 2
+    weight = model.module[0].weight
+    for indices in (torch.tensor([[1, 1], [3, 3]]) if rank == 0 else torch.tensor([[1, 5]]), torch.tensor([[2, 2]])):
+        model.zero_grad()
+        model(indices).sum().backward()
+        assert weight.grad.is_sparse
+        dense = torch.zeros(6, 2)
+        for row in indices:
+            for i, at in enumerate(row):
+                dense[at] += model.module[2].weight.detach().view(2, 2)[i]
+        dist.all_reduce(dense)
+        close(weight.grad.to_dense(), dense / 2)
+    torch.optim.SparseAdam([weight], lr=0.1).step()
+    copy_of_weight = weight.detach().clone()
+    dist.broadcast(copy_of_weight, 0)
+    close(weight, copy_of_weight, 0)
+
+
 # ---------------------------------------------------------------------------------------- communication hooks
 @check
 def a_hook_sees_buckets_and_decides(rank):

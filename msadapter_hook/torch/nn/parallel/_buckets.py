@@ -2,7 +2,8 @@
 # Also tensors of all processes made equal to those of one: coalesced broadcasts, and the check that the models are alike.
 from enum import Enum
 
-from ... import cat, empty, frombuffer, int64, no_grad, tensor, zeros
+from ... import cat, empty, frombuffer, int64, no_grad, sparse_coo_tensor, tensor, zeros
+from ...futures import Future
 
 __all__ = ["Bucket", "BuiltinCommHookType", "GradBucket", "assign", "broadcast_coalesced", "verify_same_shapes"]
 
@@ -47,9 +48,12 @@ class Bucket:
             self.flat, self.views = _over_one_memory(self.params, self.sizes)
         self.flat.copy_(joined)
 
-    def pieces(self):
-        """The flat tensor as views in the shapes of the parameters."""
-        return [piece.view(p.shape) for piece, p in zip(self.flat.split(self.sizes), self.params)]
+    def average(self, group):
+        """Start the average of the gradients over the group; `future` is what to wait for."""
+        from ... import distributed as dist
+
+        self.gather(dist.get_world_size(group))
+        self.future = dist.all_reduce(self.flat, group=group, async_op=True).get_future()
 
     def hand_out(self, reduced, skip):
         """Give the parameters the reduced gradients, in place where there is one; `skip`: places that keep what they have."""
@@ -67,6 +71,44 @@ class Bucket:
                 p.grad = piece.view(p.shape).clone()
             else:
                 p.grad.copy_(piece.view(p.shape))
+
+
+class SparseBucket(Bucket):
+    """A parameter whose gradients are sparse (COO). Their rows are gathered from all processes and added up."""
+
+    def gather(self, divisor):
+        (p,) = self.params
+        self.flat = p.grad if p.grad is not None else _no_rows(p)
+        if divisor != 1:
+            self.flat = self.flat / divisor
+
+    def average(self, group):
+        from ... import distributed as dist
+
+        self.gather(dist.get_world_size(group))
+        mine = self.flat.coalesce()
+        counts = [count for (count,) in _every(dist, [mine.indices().shape[1]], dist.get_world_size(group), group)]
+        indices = _joined(dist, mine.indices().t(), counts, group).t()
+        values = _joined(dist, mine.values(), counts, group)
+        self.future = Future()
+        self.future.set_result([sparse_coo_tensor(indices, values, tuple(mine.shape)).coalesce()])
+
+    def hand_out(self, reduced, skip):
+        if self.places[0] not in skip:
+            self.params[0].grad = reduced
+
+
+def _no_rows(p):
+    return sparse_coo_tensor(empty((1, 0), dtype=int64), empty((0, *p.shape[1:]), dtype=p.dtype), tuple(p.shape))
+
+
+def _joined(dist, rows, counts, group):
+    """The rows of all processes, one after another; each has its own count."""
+    padded = empty((max(counts), *rows.shape[1:]), dtype=rows.dtype)
+    padded[: rows.shape[0]] = rows
+    parts = [empty(tuple(padded.shape), dtype=rows.dtype) for _ in counts]
+    dist.all_gather(parts, padded, group=group)
+    return cat([part[:count] for part, count in zip(parts, counts)])
 
 
 def _over_one_memory(params, sizes):
@@ -104,6 +146,8 @@ class GradBucket:
 
     def gradients(self):
         """The gradients as views of the buffer, each in the shape of its parameter."""
+        if self._buffer.is_sparse:
+            return [self._buffer]
         pieces = self._buffer.reshape(-1).split(self._bucket.sizes)
         return [piece.view(p.shape) for piece, p in zip(pieces, self._bucket.params)]
 
@@ -123,13 +167,16 @@ class BuiltinCommHookType(Enum):
     FP16_COMPRESS = 1
 
 
-def assign(params, limits, shared):
+def assign(params, limits, shared, sparse=()):
     """Buckets of the parameters, last ones first since their gradients come first; one dtype and device in each.
 
-    `limits`: bytes of the first, second, … bucket; the last number holds for all that follow.
+    `limits`: bytes of the first, second, … bucket; the last number holds for all that follow. `sparse`: places of parameters with
+    sparse gradients, each in a bucket of its own.
     """
-    limits, open_groups, filled = list(limits), {}, []
+    limits, open_groups, filled = list(limits), {}, [[place] for place in sparse]
     for place in reversed(range(len(params))):
+        if place in sparse:
+            continue
         p = params[place]
         key = (p.dtype, str(p.device))
         places, size, number = open_groups.get(key, ([], 0, 0))
@@ -142,7 +189,8 @@ def assign(params, limits, shared):
             open_groups[key] = (places, size, number)
     filled += [places for places, _, _ in open_groups.values() if places]
     filled.sort(key=lambda places: -places[0])
-    buckets = [Bucket(i, places, [params[k] for k in places], shared) for i, places in enumerate(filled)]
+    buckets = [(SparseBucket if places[0] in sparse else Bucket)(i, places, [params[k] for k in places], shared)
+               for i, places in enumerate(filled)]
     buckets[-1].is_last = True
     return buckets
 

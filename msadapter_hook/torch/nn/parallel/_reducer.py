@@ -35,14 +35,14 @@ class Reducer:
     often a gradient comes. Gradients are handed back when the backward pass that made the last bucket ready ends.
     """
 
-    def __init__(self, params, names, group, limits, *, find_unused, shared, static_graph, skip_unused=False):
+    def __init__(self, params, names, group, limits, *, find_unused, shared, static_graph, skip_unused=False, sparse=()):
         self.params = params
         self.names = names
         self.group = group
         self.find_unused = find_unused
         self.static_graph = static_graph
         self.skip_unused = skip_unused
-        self.buckets = assign(params, limits, shared)
+        self.buckets = assign(params, limits, shared, sparse)
         self._bucket_of = {place: bucket for bucket in self.buckets for place in bucket.places}
         self._hook = None
         self._expecting = False  # a forward that is to be synchronized has run
@@ -129,10 +129,7 @@ class Reducer:
     def _start(self, bucket):
         with no_grad():
             if self._hook is None:
-                from ... import distributed as dist
-
-                bucket.gather(dist.get_world_size(self.group))
-                bucket.future = dist.all_reduce(bucket.flat, group=self.group, async_op=True)
+                bucket.average(self.group)
             else:
                 bucket.gather(1)
                 future = self._hook(GradBucket(bucket))
@@ -158,13 +155,10 @@ class Reducer:
         self.iterations += 1
         self.unused_history.add(frozenset(self._unused))
 
-    def _reduced(self, bucket):
+    @staticmethod
+    def _reduced(bucket):
         result = bucket.future.wait()
-        if self._hook is None:
-            return bucket.flat
-        if isinstance(result, (list, tuple)):
-            result = result[0]
-        return result
+        return result[0] if isinstance(result, (list, tuple)) else result
 
     def _unused_everywhere(self):
         """Places whose parameter no process has used: their gradients stay as they are."""

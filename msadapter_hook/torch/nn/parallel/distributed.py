@@ -11,6 +11,7 @@ from msadapter_hook.errors import unsupported
 from ... import Tensor, is_grad_enabled, no_grad
 from ... import device as _device
 from ..modules.module import Module
+from ..modules.sparse import Embedding, EmbeddingBag
 from ..parameter import is_lazy
 from ._buckets import broadcast_coalesced, verify_same_shapes
 from ._reducer import Reducer
@@ -149,7 +150,8 @@ class DistributedDataParallel(Module):
             limits = [_FIRST_BUCKET, self.bucket_bytes_cap]
         self.reducer = Reducer([p for _, p in named], [n for n, _ in named], self.process_group, limits,
                                find_unused=self.find_unused_parameters, shared=self.gradient_as_bucket_view,
-                               static_graph=self.static_graph, skip_unused=self.skip_all_reduce_unused_params)
+                               static_graph=self.static_graph, skip_unused=self.skip_all_reduce_unused_params,
+                               sparse=_sparse_places(self.module, named))
 
     def _make_equal(self, tensors, source=0):
         if tensors:
@@ -349,6 +351,12 @@ def _refuse(**arguments):
             raise unsupported(f"torch.nn.parallel.DistributedDataParallel({name}=…)", _ADVICE[name])
 
 
+def _sparse_places(module, named):
+    """The places of parameters that are looked up with sparse gradients."""
+    looked_up = {id(m.weight) for m in module.modules() if isinstance(m, (Embedding, EmbeddingBag)) and m.sparse}
+    return [place for place, (_, p) in enumerate(named) if id(p) in looked_up]
+
+
 def _check_hook(hook):
     """Errors in PyTorch's words for what cannot be a communication hook."""
     if not callable(hook):
@@ -356,9 +364,6 @@ def _check_hook(hook):
     signature = inspect.signature(hook)
     dist = _dist()
     bucket = signature.parameters.get("bucket")
-    if bucket is None and len(signature.parameters) != 2 and not any(
-            p.kind is p.VAR_POSITIONAL for p in signature.parameters.values()):
-        raise TypeError("Communication hook: takes (state, bucket).")
     if bucket is not None and bucket.annotation not in (inspect.Parameter.empty, dist.GradBucket, "dist.GradBucket", "GradBucket"):
         raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
     from ...futures import Future

@@ -1,0 +1,52 @@
+"""Data-parallel training steps in plain PyTorch, run by every worker of benchmarks/distributed.py: it knows neither side.
+
+Prints, on rank 0, one line of JSON: {workload: [ms of a step, ms of a step without communication, MiB of gradients]}, medians.
+"""
+import contextlib
+import json
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch.nn.parallel import DistributedDataParallel
+from workloads import MODELS
+
+
+def measure(name, rank, world, steps):
+    torch.manual_seed(0)
+    model, x, y, optimizer = MODELS[name]()
+    x, y = x.chunk(world)[rank], y.chunk(world)[rank]
+    model = DistributedDataParallel(model)
+
+    def step(local):
+        with model.no_sync() if local else contextlib.nullcontext():
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    times = {True: [], False: []}
+    for i in range(-5, steps):
+        for local in (False, True):
+            dist.barrier()  # so that a step does not wait for another worker's last one
+            start = time.perf_counter()
+            step(local)
+            if i >= 0:
+                times[local].append((time.perf_counter() - start) * 1e3)
+    middle = {local: sorted(values)[len(values) // 2] for local, values in times.items()}
+    size = sum(p.numel() * p.element_size() for p in model.parameters()) / 2**20
+    return [round(middle[False], 2), round(middle[True], 2), round(size, 2)]
+
+
+if __name__ == "__main__":
+    names, steps = sys.argv[1].split(","), int(sys.argv[2])
+    dist.init_process_group("gloo")
+    rank, world = dist.get_rank(), dist.get_world_size()
+    torch.set_num_threads(max(1, int(sys.argv[3]) // world))
+    found = {name: measure(name, rank, world, steps) for name in names}
+    if rank == 0:
+        print(json.dumps(found), flush=True)
+    dist.destroy_process_group()
