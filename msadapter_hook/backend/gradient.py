@@ -28,7 +28,7 @@ def _as_recorded():
 
 def unrecorded(function, arguments):
     """`function(*arguments)` outside of any record of MindSpore's own: a gradient of its that failed leaves its record open, and
-    a compiled call would become part of it."""
+    the call would become part of it."""
     if not _pynative_executor.grad_flag():
         return function(*arguments)
     _pynative_executor.set_grad_flag(False)
@@ -59,8 +59,8 @@ class Gradient:
 
     def __call__(self, inputs: tuple, cotangents: tuple) -> tuple:
         if _plain():
-            values, grads = self._call(*inputs, cotangents)
+            values, grads = unrecorded(self._call, (*inputs, cotangents))
         else:
             with _as_recorded():
-                values, grads = self._call(*inputs, cotangents)
+                values, grads = unrecorded(self._call, (*inputs, cotangents))
         return values, grads if isinstance(grads, tuple) else (grads,)

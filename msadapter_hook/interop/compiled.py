@@ -20,9 +20,11 @@ def call_cell(cell, run, args, kwargs):
         from .operations import is_mixed
 
         if is_mixed(cell):
-            with asked_for(), crossing.pynative():
+            with asked_for(), crossing.pynative(), crossing.left_clean():
                 return run(*args, **kwargs)
-    return run(*args, **kwargs)
+        return run(*args, **kwargs)
+    with crossing.left_clean():
+        return run(*args, **kwargs)
 
 
 @contextlib.contextmanager

@@ -34,16 +34,26 @@ state = _State()
 @contextlib.contextmanager
 def watching():
     """Inside, a crossing with native history raises `Crossed`; MindSpore is left as if the attempt had not been."""
-    before = _pynative_executor.grad_flag()
     state.watchers += 1
     try:
-        yield
-    except Crossed:
-        _pynative_executor.clear_res()
-        _pynative_executor.set_grad_flag(before)
-        raise
+        with left_clean(Crossed):
+            yield
     finally:
         state.watchers -= 1
+
+
+@contextlib.contextmanager
+def left_clean(always=()):
+    """Inside a call of MindSpore's: an error closes the records that it opened (MindSpore leaves them open), those of an inner
+    call with the outermost one, unless the error is one of `always`."""
+    before = _pynative_executor.grad_flag()
+    try:
+        yield
+    except BaseException as error:
+        if not before or isinstance(error, always):
+            _pynative_executor.clear_res()
+            _pynative_executor.set_grad_flag(before)
+        raise
 
 
 @contextlib.contextmanager
