@@ -160,12 +160,22 @@ def info():
             ("python", f"{platform.python_version()} ({sys.executable})"),
             ("platform", platform.platform()),
             ("processors", str(os.cpu_count())),
+            *_host_kernels(),
         ]
     ]
     lines.append("settings (variable, value, from, meaning)")
     for name, value, origin, meaning in rows:
         lines.append(f"  {name:<{widths[0]}}  {value:<{widths[1]}}  {origin:<{widths[2]}}  {meaning}")
     return "\n".join(lines)
+
+
+def _host_kernels():
+    """The line on oneDNN, where host kernels are asked for."""
+    if settings.current().kernels != "host":
+        return []
+    from importlib import import_module
+
+    return [("onednn", import_module("msadapter_hook.prims.kernels").status())]
 
 
 # ---------------------------------------------------------------- the five kinds of program

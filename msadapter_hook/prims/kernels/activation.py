@@ -177,10 +177,11 @@ def _softmax_back_by(kept, grads, needs, a, *, axis):
     return [dx]
 
 
-def install():
-    pointwise.relu.kernel = Kernel(_relu, _relu_back, dtypes=FLOATS)
-    pointwise.sigmoid.kernel = Kernel(_keeping_result(pointwise.sigmoid.host), _sigmoid_back, dtypes=FLOATS)
-    pointwise.tanh.kernel = Kernel(_keeping_result(pointwise.tanh.host), _tanh_back, dtypes=FLOATS)
-    activation.gelu.kernel = Kernel(_gelu, _gelu_back)
-    reduction.softmax.kernel = Kernel(_softmax, _softmax_back_by)
-    reduction.log_softmax.kernel = Kernel(_keeping_result(reduction.log_softmax.host), _log_softmax_back, dtypes=FLOATS)
+KERNELS = {
+    pointwise.relu: Kernel(_relu, _relu_back, dtypes=FLOATS),
+    pointwise.sigmoid: Kernel(_keeping_result(pointwise.sigmoid.host), _sigmoid_back, dtypes=FLOATS),
+    pointwise.tanh: Kernel(_keeping_result(pointwise.tanh.host), _tanh_back, dtypes=FLOATS),
+    activation.gelu: Kernel(_gelu, _gelu_back),
+    reduction.softmax: Kernel(_softmax, _softmax_back_by),
+    reduction.log_softmax: Kernel(_keeping_result(reduction.log_softmax.host), _log_softmax_back, dtypes=FLOATS),
+}

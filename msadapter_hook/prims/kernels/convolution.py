@@ -140,6 +140,7 @@ def _backward(kept, grads, needs, x, w, *bias, **attributes):
     return found + [db] if bias else found
 
 
-def install():
-    convolution.conv.kernel = Kernel(_forward, _backward)
-    convolution.conv_bias.kernel = Kernel(_forward, _backward)
+KERNELS = {
+    convolution.conv: Kernel(_forward, _backward),
+    convolution.conv_bias: Kernel(_forward, _backward),
+}

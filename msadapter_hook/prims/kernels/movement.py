@@ -47,6 +47,7 @@ def _into_rows(total, g, shape, dtype, index, *, axis):
     return total
 
 
-def install():
-    movement.strided_slice.kernel = Kernel(into=_into_window, dtypes=FLOATS)
-    movement.gather.kernel = Kernel(into=_into_rows, dtypes=FLOATS)
+KERNELS = {
+    movement.strided_slice: Kernel(into=_into_window, dtypes=FLOATS),
+    movement.gather: Kernel(into=_into_rows, dtypes=FLOATS),
+}

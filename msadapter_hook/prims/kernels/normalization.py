@@ -180,6 +180,7 @@ def _rows_back(kept, grads, needs, x, w, b, *, eps):
     return made.backward(x, means, spreads, np.ascontiguousarray(w), np.ascontiguousarray(grads[0]))
 
 
-def install():
-    normalization.batch_norm.kernel = Kernel(_batch, _batch_back)
-    normalization.row_norm.kernel = Kernel(_rows, _rows_back)
+KERNELS = {
+    normalization.batch_norm: Kernel(_batch, _batch_back),
+    normalization.row_norm: Kernel(_rows, _rows_back),
+}

@@ -123,6 +123,7 @@ def _back(kept, grads, needs, x, **attributes):
     return [as_channels_second(made.backward(as_channels_last(grads[0]), places))]
 
 
-def install():
-    pooling.max_pool.kernel = Kernel(_maximum, _back)
-    pooling.avg_pool.kernel = Kernel(_mean, _back)
+KERNELS = {
+    pooling.max_pool: Kernel(_maximum, _back),
+    pooling.avg_pool: Kernel(_mean, _back),
+}

@@ -150,7 +150,8 @@ def _by_steps(name):
     return forward, backward
 
 
-def install():
-    recurrent.lstm.kernel = Kernel(_lstm, _lstm_back, dtypes=FLOATS)
-    recurrent.gru.kernel = Kernel(*_by_steps("gru"), dtypes=FLOATS)
-    recurrent.rnn.kernel = Kernel(*_by_steps("rnn"), dtypes=FLOATS)
+KERNELS = {
+    recurrent.lstm: Kernel(_lstm, _lstm_back, dtypes=FLOATS),
+    recurrent.gru: Kernel(*_by_steps("gru"), dtypes=FLOATS),
+    recurrent.rnn: Kernel(*_by_steps("rnn"), dtypes=FLOATS),
+}

@@ -1,0 +1,207 @@
+"""Host kernels give what their primitives give, and gradients that are those of the primitives' vjps, computed in float64."""
+
+import numpy as np
+import pytest
+
+from msadapter_hook import prims
+from msadapter_hook.prims import kernels
+from msadapter_hook.prims.attention import attention
+from msadapter_hook.prims.convolution import conv_bias
+from msadapter_hook.prims.kernels.movement import add_rows
+from msadapter_hook.prims.kernels.trust import FAMILIES, Family
+from msadapter_hook.tape import Value, no_grad, value_of
+from msadapter_hook.tape.kernel import quiet
+from msadapter_hook.tape.value import Node
+from msadapter_hook.tensor.leaf import Leaf
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed + sum(shape)).standard_normal(shape, np.float32)
+
+
+def channels_last(a):
+    return np.ascontiguousarray(np.moveaxis(a, 1, -1)).transpose(0, a.ndim - 1, *range(1, a.ndim - 1))
+
+
+WINDOW = {"kernel": (3, 2), "stride": (2, 2), "padding": (1, 0)}
+PLAIN = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "groups": 1}
+GATES = (numbers(5, 3, 6), numbers(3, 4), numbers(3, 4), numbers(16, 6), numbers(16, 4), numbers(16))
+
+CASES = {
+    "relu": (prims.relu, [numbers(4, 5)], {}),
+    "relu of images": (prims.relu, [channels_last(numbers(2, 3, 4, 5))], {}),
+    "relu of a number": (prims.relu, [np.float32(2).reshape(())], {}),
+    "sigmoid": (prims.sigmoid, [numbers(4, 5)], {}),
+    "tanh": (prims.tanh, [numbers(4, 5)], {}),
+    "gelu": (prims.gelu, [numbers(4, 5)], {"approximate": "none"}),
+    "gelu by tanh": (prims.gelu, [numbers(4, 5)], {"approximate": "tanh"}),
+    "gelu of images": (prims.gelu, [channels_last(numbers(2, 3, 4, 5))], {"approximate": "none"}),
+    "gelu of a transposed matrix": (prims.gelu, [numbers(4, 5).T], {"approximate": "none"}),
+    "softmax": (prims.softmax, [numbers(2, 3, 7)], {"axis": 2}),
+    "softmax of the middle": (prims.softmax, [numbers(2, 3, 7)], {"axis": 1}),
+    "log_softmax": (prims.log_softmax, [numbers(4, 7)], {"axis": 1}),
+    "affine": (prims.affine_map, [numbers(2, 3, 4), numbers(5, 4), numbers(5)], {}),
+    "affine, no bias": (prims.affine_map, [numbers(3, 4), numbers(5, 4)], {}),
+    "affine, large": (prims.affine_map, [numbers(64, 80), numbers(48, 80), numbers(48)], {}),
+    "affine, no rows": (prims.affine_map, [numbers(0, 4), numbers(5, 4), numbers(5)], {}),
+    "product": (prims.matmul, [numbers(3, 4), numbers(4, 5)], {}),
+    "product, large and transposed": (prims.matmul, [numbers(80, 64).T, numbers(48, 80)], {"transpose_b": True}),
+    "product of stacks": (prims.matmul, [numbers(2, 3, 4), numbers(2, 5, 4)], {"transpose_b": True}),
+    "attention": (attention, [numbers(2, 3, 5, 4), numbers(2, 3, 6, 4), numbers(2, 3, 6, 7)], {"scale": 0.5}),
+    "attention with a mask": (attention, [*numbers(3, 2, 3, 5, 4), numbers(3, 1, 5)], {"scale": 0.5}),
+    "convolution": (prims.conv, [numbers(2, 3, 6, 5), numbers(4, 3, 3, 3)], PLAIN),
+    "convolution in groups": (prims.conv, [channels_last(numbers(3, 4, 6, 5)), numbers(6, 2, 3, 2)],
+                              {"stride": (2, 1), "padding": (1, 0), "dilation": (1, 2), "groups": 2}),
+    "convolution by channel": (prims.conv, [numbers(2, 4, 6, 5), numbers(4, 1, 3, 3)], {**PLAIN, "groups": 4}),
+    "convolution with a bias": (conv_bias, [numbers(2, 3, 6, 5), numbers(4, 3, 3, 3), numbers(4)], PLAIN),
+    "convolution, large": (prims.conv, [numbers(5, 8, 20, 20), numbers(16, 8, 3, 3)], PLAIN),
+    "convolution of volumes": (prims.conv, [numbers(2, 3, 4, 5, 6), numbers(4, 3, 2, 2, 2)],
+                               {"stride": (1, 2, 1), "padding": (0, 1, 1), "dilation": (1, 1, 1), "groups": 1}),
+    "max pooling": (prims.max_pool, [numbers(2, 3, 7, 8)], {**WINDOW, "dilation": (1, 1), "out": (4, 4)}),
+    "max pooling, ceil": (prims.max_pool, [numbers(2, 3, 6, 7)], {**WINDOW, "dilation": (1, 1), "out": (4, 4)}),
+    "average pooling": (prims.avg_pool, [numbers(2, 3, 7, 8)], {**WINDOW, "out": (4, 4), "count_padding": True, "divisor": None}),
+    "average pooling, uncounted": (prims.avg_pool, [numbers(2, 3, 7, 8)],
+                                   {**WINDOW, "out": (4, 4), "count_padding": False, "divisor": None}),
+    "batch norm": (prims.batch_norm, [numbers(4, 3, 5, 6) * 2 + 3, numbers(3), numbers(3, seed=1)], {"eps": 1e-3}),
+    "batch norm of rows": (prims.batch_norm, [numbers(9, 3), numbers(3), numbers(3, seed=1)], {"eps": 1e-3}),
+    "batch norm of sequences": (prims.batch_norm, [numbers(4, 3, 5), numbers(3), numbers(3, seed=1)], {"eps": 1e-3}),
+    "layer norm": (prims.row_norm, [numbers(5, 8) * 2 + 3, numbers(8), numbers(8, seed=1)], {"eps": 1e-3}),
+    "cross entropy": (prims.sparse_cross_entropy, [numbers(6, 5), np.array([0, 4, 2, 2, 1, 3])], {}),
+    "lstm": (prims.lstm, list(GATES), {}),
+    "gru": (prims.gru, [GATES[0], GATES[1], numbers(12, 6), numbers(12, 4), numbers(12), numbers(12, seed=1)], {}),
+    "rnn": (prims.rnn, [GATES[0], GATES[1], numbers(4, 6), numbers(4, 4), numbers(4)], {"relu": False}),
+}
+
+
+def double(a):
+    return a.astype(np.float64) if a.dtype == np.float32 else a
+
+
+def exact(primitive, arrays, attributes):
+    """The results in float64, and a function from cotangents to gradients by the primitive's vjp."""
+    inputs = [value_of(double(a)).as_leaf(Leaf(None)) if a.dtype == np.float32 else value_of(a) for a in arrays]
+    with no_grad():
+        made = primitive(*[v.detach() for v in inputs], **attributes)
+    made = (made,) if type(made) is Value else made
+    node = Node(primitive, attributes, inputs, False)
+    outputs = [Value(m.shape, m.dtype, m.numpy, node=node, index=i, requires_grad=True) for i, m in enumerate(made)]
+    node.bind(outputs)
+
+    def gradients(cotangents):
+        needs = [v.requires_grad for v in inputs]
+        with no_grad():
+            found = primitive.cotangents(node, [None if c is None else value_of(double(c)) for c in cotangents], needs)
+        return [None if f is None or not need else f.numpy for f, need in zip(found, needs)], outputs
+
+    return [m.numpy for m in made], gradients
+
+
+def close(found, expected):
+    assert found.shape == expected.shape and found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=3e-5, atol=3e-6 * max(1, np.abs(expected).max(initial=0)))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_kernel_gives_values_and_gradients_of_its_primitive(case):
+    primitive, arrays, attributes = CASES[case]
+    kernel = kernels.KERNELS[primitive]
+    before = [a.copy() for a in arrays]
+    with quiet():
+        result, kept = kernel.forward(True, *arrays, **attributes)
+    results = result if type(result) is tuple else (result,)
+    expected, gradients = exact(primitive, arrays, attributes)
+    for found, want in zip(results, expected):
+        close(found, want)
+    cotangents = [numbers(*r.shape, seed=7 + i) if i == 0 or primitive is not prims.batch_norm else None
+                  for i, r in enumerate(results)]
+    needs = [a.dtype == np.float32 for a in arrays]
+    with quiet():
+        found = kernel.backward(kept, cotangents, needs, *arrays, **attributes)
+        again = kernel.backward(kept, cotangents, needs, *arrays, **attributes)  # the graph may be kept
+    wanted, _ = gradients(cotangents)
+    for f, a, w in zip(found, again, wanted):
+        assert (f is None) == (w is None)
+        if w is not None:
+            close(f, w)
+            assert np.array_equal(f, a)
+    assert all(np.array_equal(a, b) for a, b in zip(arrays, before))
+
+
+@pytest.mark.parametrize("needs", [(True, False, False), (False, True, False), (False, False, True)])
+@pytest.mark.parametrize("case", ["affine", "convolution with a bias", "attention"])
+def test_kernel_computes_the_gradients_asked_for(case, needs):
+    primitive, arrays, attributes = CASES[case]
+    kernel = kernels.KERNELS[primitive]
+    result, kept = kernel.forward(True, *arrays, **attributes)
+    g = numbers(*result.shape, seed=3)
+    every = kernel.backward(kept, [g], (True,) * 3, *arrays, **attributes)
+    found = kernel.backward(kept, [g], needs, *arrays, **attributes)
+    for f, e, need in zip(found, every, needs):
+        if need:
+            np.testing.assert_allclose(f, e, rtol=1e-6, atol=1e-6)
+
+
+def test_relu_passes_no_gradient_where_it_cut_whatever_that_is():
+    x = np.array([-1, 2, 0, -3], np.float32)
+    _, kept = kernels.KERNELS[prims.relu].forward(True, x)
+    found, = kernels.KERNELS[prims.relu].backward(kept, [np.array([np.nan, 5, np.inf, 7], np.float32)], (True,), x)
+    assert found.tolist() == [0, 5, 0, 0]
+
+
+def test_softmax_of_nan_is_nan_in_its_row_only():
+    x = numbers(3, 5)
+    x[1, 2] = np.nan
+    with quiet():
+        y, _ = kernels.KERNELS[prims.softmax].forward(False, x, axis=1)
+    assert np.isnan(y[1]).all() and np.isfinite(y[[0, 2]]).all()
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
+def test_max_pooling_leaves_numbers_that_are_none_to_numpy(odd):
+    x = numbers(1, 1, 4, 4)
+    x[0, 0, 1, 1] = odd
+    attributes = {"kernel": (2, 2), "stride": (2, 2), "padding": (0, 0), "dilation": (1, 1), "out": (2, 2)}
+    assert kernels.KERNELS[prims.max_pool].forward(True, x, **attributes) is None
+
+
+def test_ties_of_max_pooling_go_to_the_first():
+    x = np.zeros((1, 1, 2, 4), np.float32)
+    kernel = kernels.KERNELS[prims.max_pool]
+    attributes = {"kernel": (2, 2), "stride": (2, 2), "padding": (0, 0), "dilation": (1, 1), "out": (1, 2)}
+    _, kept = kernel.forward(True, x, **attributes)
+    found, = kernel.backward(kept, [np.ones((1, 1, 1, 2), np.float32)], (True,), x, **attributes)
+    assert found.tolist() == [[[[1, 0, 1, 0], [0, 0, 0, 0]]]]
+
+
+@pytest.mark.parametrize("vocabulary, count", [(7, 20), (3000, 4000)])
+def test_rows_add_up_where_an_index_comes_again(vocabulary, count):
+    rng = np.random.default_rng(0)
+    index, rows = rng.integers(0, vocabulary, count), rng.standard_normal((count, 3), np.float32)
+    total = np.ones((vocabulary, 3), np.float32)
+    expected = np.ones((vocabulary, 3))
+    np.add.at(expected, index, rows)
+    add_rows(total, index, rows)
+    np.testing.assert_allclose(total, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_windows_add_up_in_one_array():
+    into = kernels.KERNELS[prims.strided_slice].into
+    first = into(None, np.ones((2, 2), np.float32), (2, 4), np.dtype(np.float32), start=(0, 0), stop=(2, 2), step=(1, 1))
+    second = into(first, np.ones((2, 3), np.float32), (2, 4), np.dtype(np.float32), start=(0, 1), stop=(2, 4), step=(1, 1))
+    assert second is first and first.tolist() == [[1, 2, 1, 1]] * 2
+
+
+def test_every_family_of_onednn_is_trusted_here():
+    assert [f.reason for f in FAMILIES if not f.trusted] == []
+    assert kernels.status().startswith("3.")
+
+
+def test_family_that_differs_from_numpy_is_left_alone(monkeypatch):
+    monkeypatch.setattr("msadapter_hook.prims.kernels.trust.FAMILIES", [])
+
+    def check():
+        yield np.float32([1, 2.1]), np.float32([1, 2])
+
+    family = Family("sums", check)
+    assert family.operation(lambda n: n)(3) is None
+    assert family.reason.startswith("sums: off by 4.8e-02") or family.reason.startswith("sums: off by 5.0e-02")
