@@ -255,3 +255,13 @@ def test_states_bear_the_names_of_the_bare_model(group, tmp_path, flat):
     assert [g["lr"] for g in other.param_groups] == [0.1, 0.5]
     for a, b in zip(bare.parameters(), model.parameters()):
         assert torch.equal(a, b) and torch.equal(other.state[a]["exp_avg"], optimizer.state[b]["exp_avg"])
+
+
+def test_a_folder_that_pytorch_wrote_is_read_as_whole_tensors(project_root):
+    """Two gloo workers of PyTorch wrote it; `rows` lies in two chunks. Recorded by tests/record/sharded_checkpoint.py."""
+    wanted = {"rows": torch.zeros(5, 2), "model": {"w": torch.zeros(3, dtype=torch.bfloat16)}, "epoch": 0}
+    folder = project_root / "tests" / "goldens" / "sharded_checkpoint"
+    assert len(dcp.FileSystemReader(folder).read_metadata().state_dict_metadata["rows"].chunks) == 2
+    dcp.load(wanted, checkpoint_id=folder)
+    assert wanted["rows"].tolist() == torch.arange(10.0).view(5, 2).tolist()
+    assert wanted["model"]["w"].tolist() == [0, 1, 2] and wanted["epoch"] == 3
