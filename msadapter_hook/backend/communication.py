@@ -137,18 +137,24 @@ def make_group(name, ranks):
     create_group(name, list(ranks))
 
 
+def _call(operation, array, *arguments):
+    tensor = _array(array)
+    operation(tensor, *arguments)
+    tensor.asnumpy()  # waits where MindSpore's calls are asynchronous
+
+
 def all_reduce(array, operation, group):
     """Reduce over the group, in place; dtype in REDUCED, operation in OPERATIONS."""
     with lock:
         for piece in _pieces(array):
-            _generated.dist_comm_all_reduce_op(_array(piece), operation, group, False)
+            _call(_generated.dist_comm_all_reduce_op, piece, operation, group, False)
 
 
 def broadcast(array, root, group):
     """Overwrite the array with that of the world rank `root`."""
     with lock:
         for piece in _pieces(array.reshape(-1).view(np.uint8)):
-            _mint.broadcast(_array(piece), root, group)
+            _call(_mint.broadcast, piece, root, group)
 
 
 def all_gather(array, size, group):
@@ -157,8 +163,11 @@ def all_gather(array, size, group):
     bytes_in = array.reshape(-1).view(np.uint8)
     bytes_out = [one.reshape(-1).view(np.uint8) for one in made]
     with lock:
-        for outs in zip(_pieces(bytes_in), *map(_pieces, bytes_out)):
-            _mint.all_gather([_array(out) for out in outs[1:]], _array(outs[0]), group)
+        for piece, *outs in zip(_pieces(bytes_in), *map(_pieces, bytes_out)):
+            tensors = [_array(out) for out in outs]
+            _mint.all_gather(tensors, _array(piece), group)
+            for tensor in tensors:
+                tensor.asnumpy()
     return made
 
 
@@ -166,11 +175,11 @@ def send(array, destination):
     """Send to a world rank; returns when it has arrived there, received or not."""
     with lock:
         for piece in _pieces(array.reshape(-1).view(np.uint8)):
-            _generated.dist_comm_isend_op(_array(piece), destination, WORLD, 0)
+            _call(_generated.dist_comm_isend_op, piece, destination, WORLD, 0)
 
 
 def receive(array, source):
     """Overwrite the array with the next message of a world rank (of the same size)."""
     with lock:
         for piece in _pieces(array.reshape(-1).view(np.uint8)):
-            _generated.dist_comm_irecv_op(_array(piece), 0, source, WORLD)
+            _call(_generated.dist_comm_irecv_op, piece, 0, source, WORLD)

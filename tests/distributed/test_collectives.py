@@ -1,24 +1,33 @@
-"""Collectives, messages, objects and groups of torch.distributed on two workers that one launch starts."""
+"""Collectives, messages, objects and groups of torch.distributed on two and on three workers; each number is started once."""
 
 import json
-from pathlib import Path
 
+import collective_checks
 import pytest
-from collective_checks import CHECKS
+import three_checks
 
-PROGRAM = Path(__file__).with_name("collective_checks.py")
+PROGRAMS = {2: collective_checks, 3: three_checks}
 
 
 @pytest.fixture(scope="module")
 def results(checkout, tmp_path_factory):
-    """{check: failure or None} of each worker."""
-    folder = tmp_path_factory.mktemp("collectives")
-    done = checkout("-m", "msadapter_hook", "--nproc", 2, PROGRAM, folder, timeout=600)
-    assert done.returncode == 0, done.stderr[-4000:]
-    return [json.loads((folder / f"results_{rank}.json").read_text()) for rank in range(2)]
+    """A function from a number of workers to {check: failure or None} of each of them."""
+    known = {}
+
+    def of(size):
+        if size not in known:
+            folder = tmp_path_factory.mktemp("collectives")
+            done = checkout("-m", "msadapter_hook", "--nproc", size, PROGRAMS[size].__file__, folder, timeout=600)
+            assert done.returncode == 0, done.stderr[-4000:]
+            known[size] = [json.loads((folder / f"results_{rank}.json").read_text()) for rank in range(size)]
+        return known[size]
+
+    return of
 
 
-@pytest.mark.parametrize("name", CHECKS)
-def test_two_workers(results, name):
-    failures = [f"worker {rank}:\n{result[name]}" for rank, result in enumerate(results) if result[name] is not None]
+@pytest.mark.parametrize("size,name", [(size, name) for size, module in PROGRAMS.items() for name in module.CHECKS])
+def test_workers(results, size, name):
+    failures = [f"worker {rank}:\n{result[name]}" for rank, result in enumerate(results(size)) if result[name] is not None]
     assert not failures, "\n".join(failures)
+
+
