@@ -79,7 +79,12 @@ def like_geometry(self, memory_format):
         if geometry.is_dense(self._size, self._stride) and not geometry.overlaps(self._size, self._stride):
             return self._stride
         return geometry.elementwise_stride(self._size, [(self._size, self._stride)])
-    return geometry.channels_last_stride(self._size) if memory_format is not dtypes.contiguous_format else None
+    if memory_format is dtypes.contiguous_format:
+        return None
+    rank = 4 if memory_format is dtypes.channels_last else 5
+    if self.ndim != rank:
+        raise RuntimeError(f"required rank {rank} tensor to use {str(memory_format).rpartition('.')[2]} format")
+    return geometry.channels_last_stride(self._size)
 
 
 def _like(self, value, dtype, device, requires_grad, layout, memory_format):

@@ -425,8 +425,17 @@ def _chunk_cat(tensors, dim, num_chunks):
     if num_chunks < 1:
         raise RuntimeError("_chunk_cat expects positive num_chunks")
     rows = []
+    first = wrap_dim(dim, tensors[0].ndim)
     for t in tensors:
+        if t.ndim <= first:
+            raise RuntimeError("_chunk_cat expects dim < ndim for all input tensors")
+        if t._dtype is not tensors[0]._dtype:
+            raise RuntimeError("_chunk_cat expects all input tensors with the same dtype")
+        if t._size[:first] != tensors[0]._size[:first]:
+            raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors")
         d = wrap_dim(dim, t.ndim)
+        if not t.numel():
+            raise RuntimeError("_chunk_cat expects non-empty tensor")
         short = -t.size(d) % num_chunks
         if short:
             filler = call("zeros", t._size[:d] + (short,) + t._size[d + 1:], dtype=t._dtype)

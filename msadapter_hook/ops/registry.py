@@ -242,8 +242,6 @@ class Operator:
             return overrides.call_mode(self.function, args, kwargs)
         try:
             overload, bound = self.select(args, kwargs)
-        if overrides.entered and dispatch.active(bound):
-            return dispatch.operator(self, overload, bound)
         except TypeError:
             made = foreign.arguments(args, kwargs)
             if made is not None:
@@ -267,6 +265,8 @@ class Operator:
             found = interceptor(self, overload, bound)
             if found is not None:
                 bound = found
+        if overrides.entered and dispatch.active(bound):
+            return dispatch.operator(self, overload, bound)
         if report.enabled:
             return report.measure("torch." + self.name, overload.run, bound)
         return overload.run(bound)
@@ -412,6 +412,7 @@ def _for_out(overload, bound, out):
 _SELF_OVERLAP = ("unsupported operation: more than one element of the written-to tensor refers to a single memory "
                  "location. Please clone() the tensor before performing the operation.")
 _EXACT_OUT = {  # whose `out=` must have the very dtype of the result
+    "aminmax": "Expected out tensor to have dtype {want}, but got {got} instead",
     "nonzero": "nonzero: Expected out tensor to have scalar type {want} but got scalar type {got}",
     "gather": "Expected out tensor to have dtype {want}, but got {got} instead",
     "multinomial": "multinomial expects Long tensor out, got: {got}",
@@ -453,9 +454,12 @@ def _call_out(entry, out, args, kwargs):
     else:
         result = overload.run(bound)
     results = result if isinstance(result, tuple) else (result,)
-    if entry.name in _EXACT_OUT and outs[0]._dtype is not results[0]._dtype:
-        raise RuntimeError(_EXACT_OUT[entry.name].format(want=results[0]._dtype.scalar_name,
-                                                         got=outs[0]._dtype.scalar_name))
+    wrong = next(((r, o) for o, r in zip(outs, results) if o._dtype is not r._dtype), None) if entry.name in _EXACT_OUT else None
+    if wrong is not None:
+        names = [t._dtype.scalar_name for t in wrong]
+        if entry.name == "aminmax":  # which names the types of C++
+            names = [n.lower() for n in names]
+        raise RuntimeError(_EXACT_OUT[entry.name].format(want=names[0], got=names[1]))
     for o, r in zip(outs, results):
         write_out(entry.short, o, r)
     if not isinstance(result, tuple):
@@ -611,6 +615,8 @@ def check_inplace(tensor):
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     elif state.enabled and tensor._moves and tensor._history.value.leaf is not None:
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+    if tensor._compound:
+        raise compound.refusal("the in-place operator", tensor)
     if geometry.overlaps(tensor._size, tensor._stride):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
                            "memory location. Please clone() the tensor before performing the operation.")

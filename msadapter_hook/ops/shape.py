@@ -427,6 +427,8 @@ def _copying(name, schema):
 
     @composite(f"{name}_copy{schema} -> Tensor", forms="function out" if name != "narrow" else "function method out")
     def body(self, *rest):
+        if name == "narrow" and rest[0] >= self.ndim > 0:
+            raise RuntimeError(f"narrow_copy: dimension {rest[0]} is out of range for a tensor of {self.ndim} dimensions")
         return original(self, *rest).clone(memory_format=dtypes.contiguous_format)
 
     body.__doc__ = f"{name} as a copy. Source: PyTorch, torch.{name}_copy."

@@ -82,7 +82,8 @@ def msort(self):
     return _sorted(self, 0, False)[0]
 
 
-@operator("topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)", forms=ALL)
+@operator("topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)", forms=ALL,
+          overlap="any")
 def topk(self, k, dim=-1, largest=True, sorted=True):
     """The k largest (or smallest) along a dimension, in order, with their positions. Source: PyTorch, torch.topk."""
     axis = axis_of(self, dim)
@@ -129,7 +130,7 @@ def _zero_dim(self, k):
     return value_of(np.zeros(0, self.dtype)), value_of(np.zeros(0, np.int64))
 
 
-@operator("kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", forms=ALL)
+@operator("kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", forms=ALL, overlap="any")
 def kthvalue(self, k, dim=-1, keepdim=False):
     """The k-th smallest along a dimension and its position. Source: PyTorch, torch.kthvalue."""
     axis = axis_of(self, dim)
@@ -209,7 +210,7 @@ _declare_median("median", False)
 _declare_median("nanmedian", True)
 
 
-@operator("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", forms=ALL)
+@operator("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", forms=ALL, overlap="any")
 def mode(self, dim=-1, keepdim=False):
     """The most frequent element along a dimension (the smallest of several) and its last position. Source: PyTorch, torch.mode."""
     axis = axis_of(self, dim)
