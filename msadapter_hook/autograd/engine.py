@@ -11,7 +11,9 @@ from collections import defaultdict
 import numpy as np
 
 from msadapter_hook import prims, report
+from msadapter_hook.ops import dispatch
 from msadapter_hook.tape import Program, Value, enable_grad, late
+from msadapter_hook.tape.abstract import unwatched, watched
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tape.sparse import SparseValue
 from msadapter_hook.tape.value import SECOND_TIME
@@ -81,6 +83,7 @@ class Backward:
         self.ones = implicit
         self.observe = observe
         self.callbacks = []
+        self.seen = False  # by a dispatch mode
         self.layouts = layouts
         self.ends = ends
 
@@ -150,7 +153,7 @@ class Backward:
 
     def _joins(self, node):
         return (node.replayable and not node.freed and not self.create_graph and node.hooks is None and node.prehooks is None
-                and not state.anomaly and not state.levels)
+                and not self.seen and not state.anomaly and not state.levels)
 
     def _observed(self, v):
         if v.node.taps is not None and v.index in v.node.taps:
@@ -162,8 +165,12 @@ class Backward:
         before = state.enabled
         state.enabled = self.create_graph
         _passes.running.append(self)
+        self.seen = bool(dispatch.state.modes) and not dispatch.state.disabled
+        if self.seen:
+            self.roots = [(value, dispatch.seen_cotangent(value, c, any(c is one for one in self.ones))) for value, c in self.roots]
         try:
             self._run()
+            self.result = {key: unwatched(v) for key, v in self.result.items()} if self.seen else self.result
             for callback in self.callbacks:  # which may queue further ones
                 callback()
         finally:
@@ -229,7 +236,7 @@ class Backward:
     def _abstract(self, nodes):
         """Whether a cotangent of the nodes has no data, so that they cannot be replayed."""
         found = [self.cotangents.get((node, i)) for node in nodes for i in range(len(node.outputs))]
-        return any([g is not None and g.abstract for g in found])
+        return any(g is not None and g.abstract for g in found)
 
     def _add(self, value, cotangent):
         if cotangent is None:
@@ -263,7 +270,8 @@ class Backward:
             self.result[key] = cotangent  # PyTorch hands out what arrives, before hooks, where the node passes it on
             asked = False
         if tap is not None and cotangent is not None:
-            cotangent = run_hooks(tap.hooks, cotangent)
+            cotangent = run_hooks(tap.hooks, unwatched(cotangent))
+            cotangent = watched(cotangent) if self.seen else cotangent
             if tap.retained is not None and tap.retained() is not None:
                 accumulate(tap.retained()._extra_state(), "grad", cotangent, self.create_graph)
         if asked and cotangent is not None:
@@ -386,6 +394,8 @@ class Backward:
         cotangent = self.cotangents.pop(leaf, None)
         if cotangent is None:
             return
+        if self.seen:
+            cotangent = dispatch.seen_gradient(cotangent, leaf.grad)
         if leaf.hooks and self.observe:
             cotangent = run_hooks(leaf.hooks, cotangent)
         if self.captured is not None:
@@ -402,7 +412,7 @@ class Backward:
 
 def accumulate(holder, name, cotangent, create_graph, layouts=None):
     """Add a gradient to `holder.grad` (a Leaf, or the extra state of a tensor)."""
-    have = holder.get(name) if isinstance(holder, dict) else getattr(holder, name)
+    have, cotangent = holder.get(name) if isinstance(holder, dict) else getattr(holder, name), unwatched(cotangent)
     if type(cotangent) is SparseValue or have is not None and have._compound:
         how = layouts.get(holder) if layouts else None
         new = accumulated(have, cotangent, how is not None and not any(how.stride))

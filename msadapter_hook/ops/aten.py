@@ -21,7 +21,8 @@ _PREFIXES = (("nn.functional.", ""), ("linalg.", "linalg_"), ("special.", "speci
 _NAMES = {  # operators whose schema here has another name
     "_norms._vector_norm": "linalg_vector_norm", "_methods.polygamma": "polygamma",
 }
-_NUMBER_AS_TENSOR = frozenset(["add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"])
+_NUMBER_AS_TENSOR = frozenset("add sub mul div floor_divide add_ sub_ mul_ div_ floor_divide_".split())
+_SPREADS = frozenset(["var", "std", "var_mean", "std_mean"])
 _FIRST = ("self", "input", "x", "A", "tensor")  # names of the tensor that comes first
 
 
@@ -106,11 +107,13 @@ def _arranged(aten, given, name):
                 return None
         elif not _fits(p.kind, value, name):
             return None
-        if isinstance(value, (tuple, list)):
-            value = list(value)
-        elif p.kind.startswith(("int[", "float[")) and value is not None:
-            value = [value] * max(int(re.sub(r"\D", "", p.kind) or 1), 1)
         default = list(p.default) if isinstance(p.default, tuple) else p.default
+        if p.kind.startswith(("int[", "float[")):
+            value, default = _listed(p.kind, value), _listed(p.kind, default)
+            if value is None and default == []:
+                value = default
+        elif isinstance(value, (tuple, list)):
+            value = list(value)
         common = p.default is not MISSING and type(value) is type(default) and value == default or value is None and p.optional
         if p.keyword_only:
             if not common:
@@ -120,6 +123,14 @@ def _arranged(aten, given, name):
         if not common or p.default is MISSING:
             last = len(args)
     return (args[:last], kwargs, left)
+
+
+def _listed(kind, value):
+    """Numbers as the list that a parameter like `int[2]` takes."""
+    count = int(re.sub(r"\D", "", kind) or 1)
+    if isinstance(value, (tuple, list)):
+        return list(value) * (count if len(value) == 1 else 1)
+    return [value] * count if isinstance(value, (int, float)) else value
 
 
 def target(overload, bound, inplace=False):
@@ -140,6 +151,8 @@ def target(overload, bound, inplace=False):
     if best is None:
         return None
     _, aten, (args, kwargs, _) = best
+    if name in _SPREADS and args[1:] and "correction" not in kwargs:
+        kwargs = {"correction": 1, **kwargs}
     if overload.factory is not None:
         kwargs = _options(schema, given, kwargs)
     return name, aten, args, kwargs

@@ -6,6 +6,7 @@ where it stands as it is. `NATIVE`: by the name in `torch.ops.aten`, the functio
 
 from msadapter_hook import prims
 from msadapter_hook.tensor import Tensor, dtypes, geometry
+from msadapter_hook.tensor.device import current_device
 from msadapter_hook.tensor.geometry import wrap_dim
 
 from .dispatch import emit
@@ -336,7 +337,7 @@ def _group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabl
 
 @part("nn.functional.batch_norm")
 def _batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
-    call("empty", (0,), dtype=dtypes.uint8)
+    emit("empty.memory_format", [0], dtype=dtypes.uint8, layout=dtypes.strided, device=current_device())
     return emit("native_batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
@@ -344,8 +345,137 @@ def _batch_norm(input, running_mean, running_var, weight=None, bias=None, traini
 def _rms_norm(input, normalized_shape, weight=None, eps=None):
     dims = list(range(input.ndim - len(normalized_shape), input.ndim))
     eps = dtypes.finfo(input._dtype).eps if eps is None else eps
-    made = input * (input.pow(2).mean(dims, keepdim=True) + eps).rsqrt()
+    made = input * emit("add_.Scalar", input.pow(2).mean(dims, keepdim=True), eps).rsqrt()
     return made if weight is None else made * weight
+
+
+@part("true_divide")
+def _true_divide(self, other):
+    return call("div", self, other)
+
+
+@part("linalg.norm")
+def _linalg_norm(self=None, A=None, ord=None, dim=None, keepdim=False, dtype=None):
+    x = A if self is None else self
+    if isinstance(ord, str) or dtype is not None or ord is not None and (x.ndim if dim is None else len(dim)) == 2:
+        return NotImplemented
+    more = [dim, keepdim] if keepdim else [dim] if dim is not None else []
+    return emit("linalg_vector_norm", x, 2.0 if ord is None else ord, *[list(m) if isinstance(m, tuple) else m for m in more])
+
+
+@part("norm")
+def _norm(self, p="fro", dim=None, keepdim=False, dtype=None):
+    if isinstance(p, str) and p != "fro" or dtype is not None:
+        return NotImplemented
+    numbers = [2 if p == "fro" or p is None else p]
+    if dim is not None:
+        numbers += [[dim] if isinstance(dim, int) else list(dim)] + [True] * keepdim
+    elif numbers == [2]:
+        numbers = []
+    return emit("linalg_vector_norm", self, *numbers)
+
+
+@part("nn.functional.cosine_similarity", "cosine_similarity")
+def _cosine_similarity(x1, x2, dim=1, eps=1e-8):
+    lengths = []
+    for x in (x1, x2):
+        lengths.append(emit("linalg_vector_norm", x, 2, [dim], True).clone())
+    least = emit("scalar_tensor", eps, dtype=lengths[0]._dtype, device=current_device())
+    a, b = [x / emit("clamp_min_.Tensor", n, least) for x, n in zip((x1, x2), lengths)]
+    return (a * b).sum(dim)
+
+
+@part("nn.functional.prelu", "prelu")
+def _prelu(weight, self=None, input=None):
+    x = input if self is None else self
+    shape = (1, -1) + (1,) * (x.ndim - 2) if x.ndim > 1 else (-1,)
+    return emit("_prelu_kernel", x, weight.view(tuple(weight.numel() if n == -1 else n for n in shape)))
+
+
+@overload("_prelu_kernel")
+def _prelu_kernel(self, weight):
+    return call("where", self > 0, self, weight * self)
+
+
+@part("nn.functional.scaled_dot_product_attention")
+def _attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
+    if query.ndim != 4 or dropout_p or enable_gqa or attn_mask is not None and attn_mask.requires_grad:
+        return NotImplemented
+    options = {} if attn_mask is None else {"attn_mask": attn_mask}
+    if scale is not None:
+        options["scale"] = scale
+    return emit("_scaled_dot_product_flash_attention_for_cpu", query, key, value, *([0.0, True] if is_causal else []), **options)[0]
+
+
+@overload("_scaled_dot_product_flash_attention_for_cpu")
+def _flash_attention(query, key, value, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):
+    made = call("nn.functional.scaled_dot_product_attention", query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
+    weights = query.matmul(key.transpose(-2, -1)) * (query._size[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        weights = weights.masked_fill(call("ones_like", weights, dtype=dtypes.bool_).tril().logical_not(), float("-inf"))
+    if attn_mask is not None:
+        weights = weights.masked_fill(attn_mask.logical_not(), float("-inf")) if attn_mask._dtype is dtypes.bool_ else weights + attn_mask
+    return made, weights.logsumexp(-1)
+
+
+def _upsampling(name, mode):
+    n = int(name.rstrip("d")[-1])
+
+    def native(input, output_size, *rest):
+        align = bool(rest[0]) if mode not in ("nearest",) and rest else False
+        scales = rest[len(rest) - n:] if len(rest) >= n else (None,) * n
+        return call("_interpolate", input, tuple(output_size), mode, tuple(scales), align, False)
+
+    overload(name)(native)
+
+
+for _name, _mode in {"upsample_nearest1d": "nearest", "upsample_nearest2d": "nearest", "upsample_nearest3d": "nearest",
+                     "upsample_linear1d": "linear", "upsample_bilinear2d": "bilinear", "upsample_trilinear3d": "trilinear",
+                     "upsample_bicubic2d": "bicubic"}.items():
+    _upsampling(_name, _mode)
+
+
+@part("_interpolate")
+def _interpolate(self, size, mode, factors, align, antialias):
+    n = len(size)
+    name = f"upsample_{mode}{n}d"
+    if antialias or name not in NATIVE:
+        return NotImplemented
+    scales = [None if f is None else float(f) for f in factors]
+    while scales and scales[-1] is None:
+        scales.pop()
+    return emit(name, self, list(size), *([] if mode == "nearest" else [align]), *scales)
+
+
+@part("_einsum")
+def _einsum(equation, operands):
+    """Two operands as a product of matrices in batches; None of the letters repeats within one."""
+    left, arrow, out = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != 2 or len(operands) != 2 or "." in equation or any(len(set(t)) != len(t) for t in terms):
+        return NotImplemented
+    a, b = operands
+    if not arrow:
+        out = "".join(sorted(c for c in set(left) - {","} if left.count(c) == 1))
+    x, y = terms
+    x_only = [c for c in x if c not in y and c not in out]
+    y_only = [c for c in y if c not in x and c not in out]
+    if x_only:
+        a, x = a.sum([x.index(c) for c in x_only]), "".join(c for c in x if c not in x_only)
+    if y_only:
+        b, y = b.sum([y.index(c) for c in y_only]), "".join(c for c in y if c not in y_only)
+    batch = [c for c in out if c in x and c in y]
+    rows, columns = [c for c in out if c in x and c not in y], [c for c in out if c in y and c not in x]
+    inner = [c for c in x if c in y and c not in out]
+    size = {**dict(zip(x, a._size)), **dict(zip(y, b._size))}
+
+    def count(letters):
+        return geometry.numel([size[c] for c in letters])
+
+    a = a.permute([x.index(c) for c in batch + rows + inner]).reshape((count(batch), count(rows), count(inner)))
+    b = b.permute([y.index(c) for c in batch + inner + columns]).reshape((count(batch), count(inner), count(columns)))
+    made = a.bmm(b).view(tuple(size[c] for c in batch + rows + columns))
+    return made.permute([(batch + rows + columns).index(c) for c in out])
 
 
 @part("nn.functional.normalize")
@@ -363,7 +493,8 @@ def _where(condition, input=None, other=None, self=None):
         return NotImplemented
     like, number = (x, other) if isinstance(x, Tensor) else (other, x)
     own = dtypes.scalar_dtype(number)
-    made = call("scalar_tensor", number, dtype=like._dtype if like._dtype.is_floating_point and not own.is_complex else own)
+    made = emit("scalar_tensor", number, dtype=like._dtype if like._dtype.is_floating_point and not own.is_complex else own,
+                layout=dtypes.strided, device=current_device())
     return call("where", condition, *((x, made) if isinstance(x, Tensor) else (made, other)))
 
 
@@ -391,8 +522,7 @@ def _dropout(p=0.5, training=True, inplace=False, self=None, input=None, train=N
     training = training if train is None else train
     if not training or p == 0 or inplace or not 0 < p < 1:
         return NotImplemented if inplace or training and p else x
-    noise = call("empty_like", x).bernoulli_(1 - p).div_(1 - p)
-    return x * noise
+    return x * emit("div_.Scalar", emit("empty_like", x).bernoulli_(1 - p), 1 - p)
 
 
 @overload("_to_copy")

@@ -78,15 +78,21 @@ def _prod(a, axes, keepdims):
     return a
 
 
-def _conv(a, w, stride, padding, dilation, groups):
+def _conv(a, w, *bias, stride, padding, dilation, groups):
     n = len(stride)
-    return call("convolution", a, w, None, list(stride), list(padding), list(dilation), False, [0] * n, groups)
+    return call("convolution", a, w, bias[0] if bias else None, list(stride), list(padding), list(dilation), False, [0] * n, groups)
 
 
 def _conv_input(g, w, size, stride, padding, dilation, groups):
     lengths = [(n - 1) * s - 2 * p + d * (k - 1) + 1 for n, s, p, d, k in zip(g._size[2:], stride, padding, dilation, w._size[2:])]
     extra = [m - n for m, n in zip(size, lengths)]
     return call("convolution", g, w, None, list(stride), list(padding), list(dilation), True, extra, groups)
+
+
+def _conv_weight(x, g, kernel, stride, padding, dilation, groups):
+    weight = call("empty", (g._size[1], x._size[1] // groups, *kernel), dtype=x._dtype)
+    return dispatch.emit("convolution_backward", g, x, weight, None, list(stride), list(padding), list(dilation), False,
+                         [0] * len(stride), groups, [False, True, False])[1]
 
 
 _OTHERS = {  # f(*tensors, **attributes)
@@ -132,14 +138,14 @@ _OTHERS = {  # f(*tensors, **attributes)
         "linalg.vector_norm", a, p if order is None else order, list(axes), keepdim=keepdims),
     "cumsum": lambda a, axis: call("cumsum", a, axis), "cumprod": lambda a, axis: call("cumprod", a, axis),
     "softmax": lambda a, axis: call("softmax", a, axis), "log_softmax": lambda a, axis: call("log_softmax", a, axis),
-    "matmul": lambda a, b, transpose_b=False: call("matmul", a, b.transpose(-2, -1) if transpose_b else b),
+    "matmul": lambda a, b, transpose_b=False: call("matmul", a, b if not transpose_b else b.t() if b.ndim == 2 else b.transpose(-2, -1)),
     "safe_root": lambda a: call("sqrt", a),
     "diagonal": lambda a, offset, axis1, axis2: call("diagonal", a, offset, axis1, axis2),
     "diagonal_scatter": lambda a, b, offset, axis1, axis2: call("diagonal_scatter", a, b, offset, axis1, axis2),
     "tril": lambda a, diagonal: call("tril", a, diagonal), "triu": lambda a, diagonal: call("triu", a, diagonal),
     "roll": lambda a, shifts, axes: call("roll", a, list(shifts), list(axes)),
     "bias_add": lambda a, b: call("add", a, b.reshape((-1,) + (1,) * (a.ndim - 2))),
-    "conv": _conv, "conv_input": _conv_input,
+    "conv": _conv, "conv_bias": _conv, "conv_input": _conv_input, "conv_weight": _conv_weight,
 }
 
 
@@ -156,11 +162,11 @@ class _Computing:
     """Context: operators compute, and neither gradients nor tangents follow; whoever asked sees to those."""
 
     def __enter__(self):
-        self._before = state.symbolic, state.levels, state.enabled
-        state.symbolic, state.levels, state.enabled = False, (), False
+        self._before = state.symbolic, state.levels, state.enabled, dispatch.state.disabled
+        state.symbolic, state.levels, state.enabled, dispatch.state.disabled = False, (), False, 0
 
     def __exit__(self, *exc):
-        state.symbolic, state.levels, state.enabled = self._before
+        state.symbolic, state.levels, state.enabled, dispatch.state.disabled = self._before
 
 
 def perform(primitive, values, attributes):
@@ -200,4 +206,5 @@ def _adopted(tensor, node, index):
     return dispatch.adopt(tensor, node, index)
 
 
+abstract.tensor_over = Tensor._make
 abstract.perform, abstract.value_behind, abstract.full_like, abstract.adopt = perform, value_behind, full_like, _adopted

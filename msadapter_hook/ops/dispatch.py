@@ -12,9 +12,9 @@ import threading
 import weakref
 
 from msadapter_hook.tape import Node, Primitive, Value, no_grad
-from msadapter_hook.tape.abstract import Deferred, NoData, Opaque, followed
+from msadapter_hook.tape.abstract import Deferred, NoData, Opaque, Watched, followed, watched
 from msadapter_hook.tape.recording import state as recording
-from msadapter_hook.tensor import Tensor
+from msadapter_hook.tensor import Tensor, dtypes
 from msadapter_hook.tensor.core import new_storage
 
 from . import aten, overrides
@@ -108,7 +108,10 @@ def operator(entry, overload, bound, inplace=False):
                                           "call it on the plain tensors inside")
             return native(entry, overload, bound, inplace)
     name, found, args, kwargs = target
-    return call(overload_of(name, found.schema.overload), args, kwargs)
+    made = call(overload_of(name, found.schema.overload), args, kwargs)
+    if type(made) in (tuple, list) and all(isinstance(t, Tensor) for t in made):
+        return overload.results(*made) if overload.results is not None else tuple(made)
+    return made
 
 
 def native(entry, overload, bound, inplace=False):
@@ -132,7 +135,7 @@ def call(func, args, kwargs):
     """One overload: asks the modes and the subclasses, and gives the result its place in the graph."""
     tensors = list(tensors_in((args, kwargs)))
     if state.disabled or not (state.modes or any(t._dispatches for t in tensors)):
-        return func.native(*args, **kwargs)
+        return _plain(func, func.native(*args, **kwargs))
     if not any(t._dispatches for t in tensors):
         return _ask(func, tensors, args, kwargs)  # data are here: what a mode lets happen is recorded as it happens
     requires = recording.enabled and not recording.symbolic and any(t.requires_grad for t in tensors)
@@ -147,6 +150,13 @@ def call(func, args, kwargs):
     if requires or moving:
         result = _placed(func, values, result, tensors, written)
     return result
+
+
+def _plain(func, result):
+    """Several results as handlers get them: a tuple, or a list where the schema says so."""
+    if not isinstance(result, (tuple, list)):
+        return result
+    return list(result) if func.gives_list else tuple(result)
 
 
 def _has_tangents(tensors):
@@ -284,6 +294,25 @@ def adopt(tensor, node, index, traced=None):
     return own.held() if own.wrapped else own
 
 
+def seen_cotangent(root, cotangent, implicit):
+    """The cotangent that a backward pass under a mode starts with; where it was not given it is made for the mode to see."""
+    if not implicit or root.abstract:
+        return watched(cotangent)
+    with no_grad():
+        made = emit("ones_like", Tensor._make(root.detach()), pin_memory=False, memory_format=dtypes.preserve_format)
+        return watched(made.value)
+
+
+def seen_gradient(cotangent, gathered):
+    """A leaf's gradient as it is kept, which a mode sees."""
+    if type(cotangent) is not Watched:
+        return cotangent
+    tensor = cotangent.tensor
+    if gathered is None and not cotangent.requires_grad:
+        emit("detach", tensor)
+    return tensor.value
+
+
 # ------------------------------------------------------------------------------------------------ subclasses
 def wrapper(cls, size, *, strides=None, storage_offset=None, memory_format=None, dtype=None, layout=None, device=None,
             pin_memory=False, requires_grad=False, dispatch_sizes_strides_policy=None, dispatch_device=False, dispatch_layout=False,
@@ -293,7 +322,7 @@ def wrapper(cls, size, *, strides=None, storage_offset=None, memory_format=None,
     Sizes, strides, device and layout are those given here, whatever the policies; the class is not asked for them.
     TypeError where `cls` has no `__torch_dispatch__`. Source: PyTorch, Tensor._make_wrapper_subclass.
     """
-    from msadapter_hook.tensor import dtypes, geometry
+    from msadapter_hook.tensor import geometry
     from msadapter_hook.tensor.device import device as Device
 
     if not (isinstance(cls, type) and issubclass(cls, Tensor) and cls._dispatches):

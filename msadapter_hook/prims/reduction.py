@@ -273,7 +273,7 @@ safe_root = Primitive(  # the square root without a gradient at zero: standard d
 
 def _prod_vjp(g, out, a, *, axes, keepdims):
     """Products of all the others: exclusive products from the left and from the right, so that zeros are exact."""
-    if a.size and not (a.numpy == 0).any():
+    if a.size and not a.abstract and not (a.numpy == 0).any():
         return spread(g * conj_of(out), a, axes, keepdims) / conj_of(a)
     rest = [i for i in range(a.ndim) if i not in axes]
     from .movement import transpose

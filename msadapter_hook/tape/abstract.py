@@ -81,6 +81,8 @@ class Deferred(Value):
                             "through __torch_dispatch__")
 
     def _same(self, requires_grad, leaf=None):
+        if self.keep is None and leaf is None and not requires_grad:  # still to be computed, if anybody asks
+            return followed(self, Deferred(self.shape, self.dtype, None, self.node, self.index))
         keep = self.tensor if self.keep is None else self.keep
         return followed(self, Deferred(self.shape, self.dtype, keep, requires_grad=requires_grad, leaf=leaf))
 
@@ -101,6 +103,33 @@ class Deferred(Value):
 
     def filled(self, number):
         return full_like(self, number)
+
+
+class Watched(Deferred):
+    """A gradient on its way back under a dispatch mode: its tensor has data, but what is done to it goes by operators, which the
+    mode sees."""
+
+    __slots__ = ()
+
+    def held(self):
+        return self
+
+
+def watched(value):
+    """`value` for a dispatch mode to watch, as a value with data."""
+    if value.wrapped or value.abstract:
+        return value
+    return Watched(value.shape, value.dtype, tensor_over(value), value.node, value.index, value.requires_grad, value.leaf)
+
+
+def unwatched(value):
+    """The plain value of a watched one; any other value itself."""
+    return value.tensor.value if type(value) is Watched else value
+
+
+def tensor_over(value):
+    """A plain tensor over a Value; set by `ops`."""
+    raise NotImplementedError("tensor subclasses need the operators")
 
 
 def followed(old, new):
@@ -147,7 +176,14 @@ def call(primitive, inputs, attributes):
         requires = any(v.requires_grad for v in inputs)
     wrapped = any(v.wrapped for v in inputs)
     if wrapped and not state.symbolic:
-        tensors = perform(primitive, inputs, attributes)
+        watching = any(type(v) is Watched for v in inputs)
+        try:
+            tensors = perform(primitive, inputs, attributes)
+        except NotImplementedError:
+            if not watching or any(v.wrapped and type(v) is not Watched for v in inputs):
+                raise
+            made = primitive(*[unwatched(v) for v in inputs], **attributes)  # no operator does the same: the mode does not see it
+            return watched(made) if type(made) is Value else tuple([watched(v) for v in made])
         node = None
         if requires:
             recorded = _noted(primitive, inputs, attributes)
@@ -156,6 +192,8 @@ def call(primitive, inputs, attributes):
             recorded.specs = tuple([(v.shape, v.dtype) for v in values])
         else:
             values = [value_behind(t) for t in tensors]
+        if watching:
+            values = [v if v.wrapped else Watched(v.shape, v.dtype, t, v.node, v.index, v.requires_grad) for v, t in zip(values, tensors)]
     else:
         specs = infer(primitive, inputs, attributes)
         if wrapped:

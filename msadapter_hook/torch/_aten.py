@@ -103,6 +103,7 @@ class AtenOverload(OpOverload):
         self._found = found
         self._schema = FunctionSchema("aten", found)
         self.written = [i for i, a in enumerate(self._schema.arguments) if a.is_write]
+        self.gives_list = found.text.endswith("[]")
         self.native = packet._function
         self.tags = []
         self.__name__ = self.__qualname__ = f"{self._opname}.{self._overloadname}"

@@ -11,18 +11,20 @@ import re
 import torch
 
 FILE = pathlib.Path(__file__).resolve().parents[2] / "msadapter_hook" / "ops" / "aten_schemas.txt"
-LEFT_OUT = re.compile(
-    r"Dimname|\bout\b|\*, [^)]*Tensor\(a!|quantize|fbgemm|miopen|cudnn|mkldnn|_cuda|cutlass|sparse|_nested|_foreach|_fused|_fake|"
-    r"\bt\[\]|\bDict\("
-    r"|__torch__|aten::(_test|_jagged|_convert_weight|_weight_int|_dyn_quant|_cslt|_padded|_amp|_use_|_make_|_debug|_print|_mps|"
-    r"_xnnpack|_thnn|_flash|_efficient|_triton|sym_|_functional|_reinterpret|_assert|_c10d|list|Bool|str|len|get|format|[A-Z])")
+LEFT_OUT = re.compile(  # by names of dimensions, into given tensors, of the interpreter of scripts
+    r"Dimname|\bout\b|\*, [^)]*Tensor\(a!|\bt\[\]|\bDict\(|__torch__")
+ELSEWHERE = re.compile(  # of libraries, devices and layouts of their own
+    r"quantize|fbgemm|miopen|cudnn|mkldnn|_cuda|cutlass|sparse|_nested|_foreach|_fused|_fake|^(_test|_jagged|_convert_weight|_weight_int|"
+    r"_dyn_quant|_cslt|_padded|_amp|_use_|_make_|_debug|_print|_mps|_xnnpack|_thnn|_flash|_efficient|_triton|sym_|_functional|"
+    r"_reinterpret|_assert|_c10d|list|Bool|str|len|get|format|[A-Z])")
 
 
 def lines():
     """The schemas of operators with tensors, in the order of their names."""
     for schema in sorted(torch._C._jit_get_all_schemas(), key=lambda s: (s.name, s.overload_name)):
         text = str(schema)
-        if not schema.name.startswith("aten::") or LEFT_OUT.search(text) or "Tensor" not in text:
+        if (not schema.name.startswith("aten::") or "Tensor" not in text or LEFT_OUT.search(text)
+                or ELSEWHERE.search(schema.name.removeprefix("aten::"))):
             continue
         name = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
         try:
