@@ -37,6 +37,8 @@ WRITES = {
     "TopkBackward0": (2,), "TraceBackward0": (2,),
 }
 
+# Operators that PyTorch makes of others bear the name of the last: each of their steps adds to the gradient on its own.
+COMPOSED = frozenset(["AddBackward0", "SubBackward0", "MulBackward0", "DivBackward0", "MeanBackward0", "SumBackward0", "SumBackward1"])
 JOINED = frozenset(["UnbindBackward0", "SplitBackward0", "SplitWithSizesBackward0", "ChunkBackward0", "TensorSplitBackward0"])
 
 
@@ -100,8 +102,8 @@ def follow(ordered, roots, needed, captured, create_graph):
     """
     from .engine import key_of
 
-    waiting, found, buffers, joined = {}, {}, {}, set()
-    names = {}  # an operator made of several nodes has one name
+    waiting, found, buffers, joined = {}, {}, {}, {}
+    names, heads = {}, {}  # an operator made of several nodes has one name
     for node in ordered:
         for v in node.inputs:
             if v.leaf is not None and needed(node, v):
@@ -136,20 +138,21 @@ def follow(ordered, roots, needed, captured, create_graph):
         first = next((g for g in given if g is not None), None)
         if first is None:
             continue
-        name = node.operator or names.get(id(node))
+        name, head = node.operator or names.get(id(node)), heads.get(id(node), id(node))
         results = []
         for i, v in enumerate(node.inputs):
             if not needed(node, v):
                 continue
-            if v.node is not None:
-                names[id(v.node)] = name
-            if name in JOINED:  # one gradient of several outputs
-                place = (name, key_of(v))
-                if place in joined:
+            if v.node is not None and v.node.operator is None:
+                names[id(v.node)], heads[id(v.node)] = name, head
+            if name in JOINED or name not in COMPOSED:  # one gradient of several outputs, of the steps of one operator
+                place = (name if name in JOINED else head, key_of(v))
+                if joined.setdefault(place, node) is not node:
                     if v.leaf is not None:
                         waiting[v.leaf] -= 1
+                        if not waiting[v.leaf]:
+                            found[v.leaf] = buffers.pop(v.leaf)
                     continue
-                joined.add(place)
             results.append((v, _passed(node, name, first, i)))
         for g in given:
             if g is not None:
@@ -216,7 +219,8 @@ def _passed(node, name, g, at):
     same = value.shape == g.size
     if id(primitive) in PASSING or primitive is prims.sub and at == 0:
         return g if same and value.dtype == node.specs[0][1] else Gradient(value.shape)
-    writes = WRITES.get(name, (0,))
+    broadcast = id(primitive) in ELEMENTWISE and not same  # what was written is summed then
+    writes = WRITES.get(name, (0,)) if not broadcast else (0,)
     stride = None
     if same and id(primitive) in ELEMENTWISE:
         stride = elementwise_stride(value.shape, [(g.size, g.stride)] + [
