@@ -272,15 +272,15 @@ class TensorBase:
         history = self._history
         if not requires_grad:
             leaf, self._leaf = self._leaf, None
-            self._extra_state()["grad"] = leaf.grad
+            self._extra_state().update(grad=leaf.grad, leaf=leaf)  # its hooks are there again with requires_grad
             if history.value.leaf is leaf:
                 history.value = history.value.detach()
                 self._value = None
                 self._generation = -1
             return self
-        leaf = Leaf(weakref.ref(self))
-        if self._extra is not None and self._extra.get("grad") is not None:
-            leaf.grad = self._extra.pop("grad")
+        extra = self._extra or {}
+        leaf = extra.pop("leaf", None) or Leaf(weakref.ref(self))
+        leaf.grad = extra.pop("grad", None)
         if self._moves or history.views or history.value.requires_grad or history.storage.buffer is not None:
             self._history = self._alias_history(share_version=True, leaf=leaf)
             self._moves = ()

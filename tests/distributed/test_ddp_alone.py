@@ -265,3 +265,12 @@ def test_a_folder_that_pytorch_wrote_is_read_as_whole_tensors(project_root):
     dcp.load(wanted, checkpoint_id=folder)
     assert wanted["rows"].tolist() == torch.arange(10.0).view(5, 2).tolist()
     assert wanted["model"]["w"].tolist() == [0, 1, 2] and wanted["epoch"] == 3
+
+
+def test_a_thawed_parameter_is_reduced_again(group):
+    model = DDP(nn.Linear(2, 1))
+    for frozen in (True, False):
+        for p in model.parameters():
+            p.requires_grad_(not frozen)
+    model(torch.ones(1, 2)).sum().backward()
+    assert model.reducer.iterations == 1
