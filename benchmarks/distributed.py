@@ -27,6 +27,10 @@ def run(python, launcher, workers, names, steps, env):
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
+def _pair(times):
+    return "/".join(f"{ms:.3g}" for ms in times)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--torch", help="interpreter with PyTorch, to measure beside")
@@ -39,14 +43,19 @@ def main():
     if args.torch:
         sides["torch"] = (args.torch, ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node"))
     figures = {}
-    print("| workload | side | gradients MiB | 1 worker ms | 2 workers ms | of it communication | speed-up |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
     for side, (python, launcher) in sides.items():
-        found = {workers: run(python, launcher, workers, names, args.steps, environment(side, None)) for workers in (1, 2)}
-        figures[side] = found
-        for name in names:
-            (one, _, size), (two, alone, _) = found[1][name], found[2][name]
-            print(f"| {name} | {side} | {size} | {one} | {two} | {two - alone:.1f} | {one / two:.2f} |", flush=True)
+        figures[side] = {workers: run(python, launcher, workers, names, args.steps, environment(side, None)) for workers in (1, 2)}
+    print("ms, median/minimum\n")
+    print("| workload | side | gradients MiB | 1 worker | 2 workers | without communication | speed-up |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for name in names:
+        for side, found in figures.items():
+            one, two, alone = found[1][name]["step"], found[2][name]["step"], found[2][name]["alone"]
+            print(f"| {name} | {side} | {found[1][name]['MiB']} | {_pair(one)} | {_pair(two)} | {_pair(alone)} | "
+                  f"{one[0] / two[0]:.2f}/{one[1] / two[1]:.2f} |")
+    print("\n| all_reduce of float32, 2 workers | " + " | ".join(figures) + " |\n| --- |" + " --- |" * len(figures))
+    for elements in figures["hook"][2]["all_reduce"]:
+        print(f"| {elements} | " + " | ".join(_pair(found[2]["all_reduce"][elements]) for found in figures.values()) + " |")
     if args.json:
         Path(args.json).write_text(json.dumps(figures, indent=1) + "\n")
 

@@ -1,6 +1,7 @@
 """Data-parallel training steps in plain PyTorch, run by every worker of benchmarks/distributed.py: it knows neither side.
 
-Prints, on rank 0, one line of JSON: {workload: [ms of a step, ms of a step without communication, MiB of gradients]}, medians.
+Prints, on rank 0, one line of JSON: {workload: {"step": ms, "alone": ms without communication, "MiB": of gradients}, …,
+"all_reduce": {elements: ms}}; each time as [median, minimum].
 """
 import contextlib
 import json
@@ -36,9 +37,23 @@ def measure(name, rank, world, steps):
             step(local)
             if i >= 0:
                 times[local].append((time.perf_counter() - start) * 1e3)
-    middle = {local: sorted(values)[len(values) // 2] for local, values in times.items()}
     size = sum(p.numel() * p.element_size() for p in model.parameters()) / 2**20
-    return [round(middle[False], 2), round(middle[True], 2), round(size, 2)]
+    return {"step": summary(times[False]), "alone": summary(times[True]), "MiB": round(size, 2)}
+
+
+def summary(values):
+    return [round(sorted(values)[len(values) // 2], 2), round(min(values), 2)]
+
+
+def all_reduce(elements, steps):
+    t = torch.ones(elements)
+    times = []
+    for _ in range(steps):
+        dist.barrier()
+        start = time.perf_counter()
+        dist.all_reduce(t)
+        times.append((time.perf_counter() - start) * 1e3)
+    return summary(times)
 
 
 if __name__ == "__main__":
@@ -47,6 +62,7 @@ if __name__ == "__main__":
     rank, world = dist.get_rank(), dist.get_world_size()
     torch.set_num_threads(max(1, int(sys.argv[3]) // world))
     found = {name: measure(name, rank, world, steps) for name in names}
+    found["all_reduce"] = {elements: all_reduce(elements, steps) for elements in (1, 1000, 100_000, 1_000_000)}
     if rank == 0:
         print(json.dumps(found), flush=True)
     dist.destroy_process_group()

@@ -21,7 +21,8 @@ def save(rank, world):
     dist.init_process_group("gloo", rank=rank, world_size=world)
     mesh = init_device_mesh("cpu", (world,))
     rows = distribute_tensor(torch.arange(10.0).view(5, 2), mesh, [Shard(0)])
-    dcp.save({"rows": rows, "model": {"w": torch.arange(3, dtype=torch.bfloat16)}, "epoch": 3}, checkpoint_id=FOLDER.name)  # relative: the path is kept in the folder
+    # a relative path: it is kept in the metadata
+    dcp.save({"rows": rows, "model": {"w": torch.arange(3, dtype=torch.bfloat16)}, "epoch": 3}, checkpoint_id=FOLDER.name)
     dist.destroy_process_group()
 
 
