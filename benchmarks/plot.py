@@ -1,25 +1,20 @@
 """Draws the table of benchmarks.train: time per step of each side, relative to hand-written MindSpore (tuned).
 
-    python -m benchmarks.plot train.json [compiled.json] docs/performance.png
-
-The second file is the same run with MSADAPTER_JIT=on; its hook column is drawn beside the first one's.
+    python -m benchmarks.plot train.json docs/performance.png
 """
 
 import json
 import sys
 from pathlib import Path
 
-SIDES = (("hook", "hook"), ("mindspore_tuned", "MindSpore, tuned by hand"), ("mindspore_default", "MindSpore, as it comes"),
-         ("torch", "PyTorch, 2 threads"))
+SIDES = (("hook", "hook"), ("hook_compiled", "hook, compiled"), ("mindspore_tuned", "MindSpore, tuned by hand"),
+         ("mindspore_default", "MindSpore, as it comes"), ("torch", "PyTorch, 2 threads"))
 
 
-def bars(files):
+def bars(file):
     """[(label, {workload: ms})] of every side that was measured."""
-    first = json.loads(Path(files[0]).read_text())["workloads"]
-    made = [(label, {w: row[f"{side}_ms"] for w, row in first.items() if row.get(f"{side}_ms")}) for side, label in SIDES]
-    if len(files) > 1:
-        second = json.loads(Path(files[1]).read_text())["workloads"]
-        made.insert(1, ("hook, compiled", {w: row["hook_ms"] for w, row in second.items() if row.get("hook_ms")}))
+    rows = json.loads(Path(file).read_text())["workloads"]
+    made = [(label, {w: row[f"{side}_ms"] for w, row in rows.items() if row.get(f"{side}_ms")}) for side, label in SIDES]
     return [(label, values) for label, values in made if values]
 
 
@@ -45,5 +40,4 @@ def draw(series, target):
 
 
 if __name__ == "__main__":
-    *files, target = sys.argv[1:]
-    draw(bars(files), target)
+    draw(bars(sys.argv[1]), sys.argv[2])

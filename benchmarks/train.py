@@ -2,7 +2,8 @@
 
     python -m benchmarks.train [--torch PYTHON] [--json FILE] [--only NAME] [--steps N] [--rounds N] [--kernels KIND]
 
-Every pair of workload and side is a process of its own. The sides of a workload take turns, round by round, and are
+The hook runs twice: as it comes, and with its replay compiled from the third step on (MSADAPTER_JIT=on), as it is by itself
+in longer runs. Every pair of workload and side is a process of its own. The sides of a workload take turns, round by round, and are
 stopped while another runs, because idle threads of all libraries spin for a while.
 """
 import argparse
@@ -22,10 +23,13 @@ WORKLOADS = ("mlp", "lenet", "resnet", "gpt", "lstm")
 #: side -> (heading, what worker.py is asked for)
 SIDES = {
     "hook": ("hook", "torch"),
+    "hook_compiled": ("compiled", "torch"),
     "mindspore_tuned": ("tuned", "tuned"),
     "mindspore_default": ("default", "default"),
     "torch": ("torch", "torch"),
 }
+#: the hook's sides, and how they replay: a run of some seconds is not compiled by itself
+HOOK = {"hook": "auto", "hook_compiled": "on"}
 WARM_STEPS = 5
 
 
@@ -38,7 +42,7 @@ class Side:
 
     def __init__(self, side, workload, torch_python, kernels):
         command = [torch_python if side == "torch" else sys.executable]
-        if side == "hook":
+        if side in HOOK:
             command += ["-m", "msadapter_hook"]
         command += [str(HERE / "worker.py"), SIDES[side][1], workload]
         self.errors = tempfile.TemporaryFile("w+")
@@ -101,10 +105,10 @@ def environment(side, kernels):
     if side == "torch":
         return {**clean, "OMP_NUM_THREADS": "2"}
     clean["PYTHONPATH"] = str(HERE.parent)
-    if side == "hook" and kernels:
-        clean["MSADAPTER_KERNELS"] = kernels
-    if side == "hook" and "MSADAPTER_JIT" in os.environ:  # compiled replay is compared by running twice
-        clean["MSADAPTER_JIT"] = os.environ["MSADAPTER_JIT"]
+    if side in HOOK:
+        clean["MSADAPTER_JIT"] = HOOK[side]
+        if kernels:
+            clean["MSADAPTER_KERNELS"] = kernels
     if side == "mindspore_default":
         clean.setdefault("GLOG_v", "3")
     return clean
@@ -135,16 +139,19 @@ def measure(workload, args):
     if "torch_first_loss" in result and "hook_first_loss" in result:
         a, b = result["hook_first_loss"], result["torch_first_loss"]
         result["hook_loss_error"] = abs(a - b) / abs(b)
-    for name in names[1:]:
-        if "hook_ms" in result and f"{name}_ms" in result:
-            result[f"hook_per_{name}"] = round(result["hook_ms"] / result[f"{name}_ms"], 3)
+    for ours in HOOK:
+        for name in names:
+            if name not in HOOK and f"{ours}_ms" in result and f"{name}_ms" in result:
+                result[f"{ours}_per_{name}"] = round(result[f"{ours}_ms"] / result[f"{name}_ms"], 3)
+                result[f"{ours}_min_per_{name}"] = round(result[f"{ours}_min_ms"] / result[f"{name}_min_ms"], 3)
     return result
 
 
 def table(workloads, names):
-    """The results as a Markdown table: median/minimum in ms, ratios, peak memory and import time."""
+    """The results as a Markdown table: median/minimum in ms, their ratios, peak memory and import time."""
     heads = [SIDES[n][0] for n in names]
-    rows = [["workload", *(f"{h} ms" for h in heads), *(f"hook/{h}" for h in heads[1:]),
+    pairs = [(ours, name) for ours in HOOK for name in names if name not in HOOK]
+    rows = [["workload", *(f"{h} ms" for h in heads), *(f"{SIDES[a][0]}/{SIDES[b][0]}" for a, b in pairs),
              *(f"{h} MiB" for h in heads), *(f"{h} import s" for h in heads)]]
 
     def cell(result, key, form):
@@ -152,7 +159,8 @@ def table(workloads, names):
 
     for workload, r in workloads.items():
         times = [f"{r[n + '_ms']:.1f}/{r[n + '_min_ms']:.1f}" if n + "_ms" in r else "failed" for n in names]
-        rows.append([workload, *times, *(cell(r, f"hook_per_{n}", "{:.2f}") for n in names[1:]),
+        ratios = [f"{r[f'{a}_per_{b}']:.2f}/{r[f'{a}_min_per_{b}']:.2f}" if f"{a}_per_{b}" in r else "–" for a, b in pairs]
+        rows.append([workload, *times, *ratios,
                      *(cell(r, f"{n}_peak_mb", "{:.0f}") for n in names),
                      *(cell(r, f"{n}_import_s", "{:.1f}") for n in names)])
     rows.insert(1, ["---"] * len(rows[0]))
@@ -177,7 +185,7 @@ def main():
     for workload in args.only or WORKLOADS:
         workloads[workload] = measure(workload, args)
         print(table({workload: workloads[workload]}, names).splitlines()[-1], flush=True)
-    print("\nMedian/minimum per step, peak resident memory, time from start to imported.\n")
+    print("\nMedian/minimum per step and of the ratios, peak resident memory, time from start to imported.\n")
     print(table(workloads, names))
     failed = False
     for workload, result in workloads.items():

@@ -84,18 +84,28 @@ def _max_pool_vjp(g, result, x, **attributes):
 
 
 def _mindspore_max_pool(*, kernel, stride, padding, dilation, out):
+    """MindSpore's kernel passes over NaN; the mean of a window has it."""
+    select, same, stop = map(primitive, ("Select", "Equal", "StopGradient"))
     if not any(padding):
-        return primitive("MaxPool", kernel, stride, "valid")
-    # the kernel for three axes pads by itself; padding before (PadV3) takes twice as long, and its compiled gradient never
+        pool, mean = primitive("MaxPool", kernel, stride, "valid"), primitive("AvgPool", kernel, stride, "valid")
+
+        def run(x):
+            level = stop(mean(x))
+            return select(same(level, level), pool(x), level)
+
+        return run
+    # the kernels for three axes pad by themselves; padding before (PadV3) takes twice as long, and its compiled gradient never
     # comes back from its sixth run
-    around = (0, 0, padding[0], padding[0], padding[1], padding[1])
-    pool, shape = primitive("MaxPool3D", (1, *kernel), (1, *stride), "pad", around), primitive("Reshape")
+    window = (1, *kernel), (1, *stride), "pad", (0, 0, padding[0], padding[0], padding[1], padding[1])
+    pool, mean, shape = primitive("MaxPool3D", *window), primitive("AvgPool3D", *window), primitive("Reshape")
 
-    def run(x):
+    def run_padded(x):
         n, c, *size = x.shape
-        return shape(pool(shape(x, (n, c, 1, *size))), (n, c, *out))
+        deep = shape(x, (n, c, 1, *size))
+        level = stop(mean(deep))
+        return shape(select(same(level, level), pool(deep), level), (n, c, *out))
 
-    return run
+    return run_padded
 
 
 def _max_guard(x, *, kernel, stride, padding, dilation, out):
@@ -103,7 +113,7 @@ def _max_guard(x, *, kernel, stride, padding, dilation, out):
         return False
     if any((o - 1) * s + k > n + 2 * p for n, k, s, p, o in zip(x.shape[2:], kernel, stride, padding, out)):
         return False
-    # its kernel loses NaN and minus infinity; a value that is not computed yet cannot be asked
+    # its kernel takes minus infinity for -3.4e38; a value that is not computed yet cannot be asked
     return x.pending or bool(np.isfinite(np.add.reduce(x.numpy, None)))
 
 

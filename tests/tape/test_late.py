@@ -232,3 +232,19 @@ def test_compiled_replay_gives_the_same(tmp_path):
     assert [float(v) for v in runs["on"][:-1]] == pytest.approx([float(v) for v in runs["off"][:-1]], rel=1e-5)
     assert (runs["off"][-1], runs["on"][-1]) == ("0", "1")
     assert list((tmp_path / "programs").glob("program_*.py"))
+
+
+@pytest.mark.parametrize("window", [(2,), (3, 2, 1), (2, 2, 1), (3, 1, 1)])
+def test_late_max_pooling_keeps_nan_and_infinity(window):
+    torch.manual_seed(0)
+    for step in range(3):
+        x = torch.randn(2, 3, 8, 8)
+        if step:
+            x[0, 1, 3, 3] = x[1, 2, 0, 0] = float("nan")
+            x[0, 0, 7, 7], x[0, 2, 4, 4] = float("inf"), -float("inf")
+        w = torch.ones(1, requires_grad=True)
+        y = F.max_pool2d(x * w, *window)
+        (y * y).sum().backward()
+        expected = F.max_pool2d(x, *window)  # not recorded: NumPy's
+        torch.testing.assert_close(y.detach(), expected, rtol=1e-6, atol=0, equal_nan=True)
+        assert torch.isnan(w.grad).item() == (step > 0)
