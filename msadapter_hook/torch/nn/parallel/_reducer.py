@@ -79,7 +79,7 @@ class Reducer:
                 f"({', '.join(self.names[i] for i in missing)})")
         raise RuntimeError(f"{_UNFINISHED}\nThe backward pass before this one did not reach its end on rank {rank}.")
 
-    def prepare(self, outputs):
+    def prepare_for_backward(self, outputs):
         """Expect a backward through `outputs`, the tensors that forward gave."""
         self.ensure_finished()
         self._expecting = True

@@ -204,7 +204,7 @@ class DistributedDataParallel(Module):
             self._sync_buffers()
         if synchronized:
             self.require_forward_param_sync = True
-            self.reducer.prepare(list(_tensors_in(output)) if self.find_unused_parameters and not self.static_graph else ())
+            self.reducer.prepare_for_backward(list(_find_tensors(output)) if self.find_unused_parameters and not self.static_graph else ())
         else:
             self.require_forward_param_sync = False
         return output
@@ -373,16 +373,16 @@ def _check_hook(hook):
         raise ValueError("Communication hook: return annotation should be torch.futures.Future[torch.Tensor].")
 
 
-def _tensors_in(obj):
+def _find_tensors(obj):
     """The tensors in a result: itself, or in lists, tuples, dictionaries and dataclasses."""
     if isinstance(obj, Tensor):
         yield obj
     elif isinstance(obj, (list, tuple)):
         for item in obj:
-            yield from _tensors_in(item)
+            yield from _find_tensors(item)
     elif isinstance(obj, dict):
         for item in obj.values():
-            yield from _tensors_in(item)
+            yield from _find_tensors(item)
     elif dataclasses.is_dataclass(obj) and not isinstance(obj, type):
         for field in dataclasses.fields(obj):
-            yield from _tensors_in(getattr(obj, field.name))
+            yield from _find_tensors(getattr(obj, field.name))
