@@ -43,8 +43,9 @@ def addresses(size, stride, offset=0):
 def shapes_of(count):
     """All sizes of up to four dimensions with that many elements, without needless ones."""
     found = {(count,)} if count != 1 else {(), (1,)}
+    divisors = [d for d in range(1, count + 1) if count % d == 0]
     for n in (2, 3):
-        found |= {s for s in itertools.product(range(1, count + 1), repeat=n) if math.prod(s) == count}
+        found |= {s for s in itertools.product(divisors, repeat=n) if math.prod(s) == count}
     return sorted(found)
 
 
