@@ -2,8 +2,9 @@
 
     python -m benchmarks.overhead [--json FILE] [--only TEXT] [--calls N]
 
-Values are computed at once here (MSADAPTER_EAGER=1). The kernels a call makes are noted down once, with their
-arguments, and timed alone; the rest is schema, dispatch, promotion, views, recording and wrapping.
+Values are computed at once in the first table (MSADAPTER_EAGER=1). The kernels a call makes are noted down once, with their
+arguments, and timed alone; the rest is schema, dispatch, promotion, views, recording and wrapping. The second table times calls
+that are only noted, as in every training step but the first.
 """
 import argparse
 import json
@@ -31,6 +32,28 @@ CALLS = (
 )
 
 
+#: a step of a chain that is recorded and computed late; how many operators it calls
+LATE = (("torch.relu(h)", 1), ("h * y", 1), ("h + 1.0", 1), ("h @ y", 1), ("torch.tanh(h)", 1), ("h.t()", 1),
+        ("h.view(4, 16).view(8, 8)", 2), ("F.linear(h, y)", 1), ("F.linear(h, y, b)", 1), ("F.gelu(h)", 1),
+        ("F.layer_norm(h, (8,), gamma, beta)", 1))
+
+
+def late_calls(scope, length=200):
+    """Best microseconds per operator of chains that are noted and then differentiated, by call."""
+    import torch
+
+    for text, operators in LATE:
+        step, best = eval(f"lambda h: {text}", scope), float("inf")
+        for _ in range(7):
+            h = torch.rand(8, 8).requires_grad_()
+            start = time.perf_counter()
+            for _ in range(length):
+                h = step(h)
+            best = min(best, time.perf_counter() - start)
+            h.sum().backward()
+        yield text, best / length / operators * 1e6
+
+
 def per_call(function, calls):
     """Best microseconds per call of a function over five rounds."""
     function()
@@ -46,25 +69,33 @@ def per_call(function, calls):
 class Notebook:
     """The kernels computed while it is open: bound calls that do the same again."""
 
+    WAYS = ("compute", "_on_host")  # a primitive computes by MindSpore, or on the host
+
     def __init__(self):
         from msadapter_hook.tape import Primitive
         self.primitive, self.calls = Primitive, []
 
     def __enter__(self):
-        self.compute = compute = self.primitive.compute
+        self.run = {way: getattr(self.primitive, way) for way in self.WAYS}
 
         def noted(primitive, inputs, attributes, on_mindspore):
-            self.calls.append((primitive, inputs, attributes, on_mindspore))
-            return compute(primitive, inputs, attributes, on_mindspore)
-        self.primitive.compute = noted
+            if on_mindspore:  # else the host's way is noted
+                self.calls.append(("compute", primitive, inputs, attributes, on_mindspore))
+            return self.run["compute"](primitive, inputs, attributes, on_mindspore)
+
+        def noted_on_host(primitive, inputs, attributes, keep):
+            self.calls.append(("_on_host", primitive, inputs, attributes, keep))
+            return self.run["_on_host"](primitive, inputs, attributes, keep)
+        self.primitive.compute, self.primitive._on_host = noted, noted_on_host
         return self
 
     def __exit__(self, *_):
-        self.primitive.compute = self.compute
+        for way, run in self.run.items():
+            setattr(self.primitive, way, run)
 
     def replay(self):
-        for primitive, inputs, attributes, on_mindspore in self.calls:
-            self.compute(primitive, inputs, attributes, on_mindspore)
+        for way, primitive, inputs, attributes, how in self.calls:
+            self.run[way](primitive, inputs, attributes, how)
 
 
 def main():
@@ -96,6 +127,13 @@ def main():
         print(f"| `{text}` | {total:.1f} | {len(notes.calls)} | {bare:.1f} | {total - bare:.1f} |", flush=True)
     rows = [r["overhead_us"] for r in results.values() if "overhead_us" in r]
     print(f"\nmedian overhead {sorted(rows)[len(rows) // 2]:.1f} µs over {len(rows)} calls")
+    from msadapter_hook.tape import late
+    late.state.enabled = True
+    print("\n| late call | µs per operator |\n| --- | --- |")
+    for text, us in late_calls(scope):
+        if args.only in text:
+            results["late: " + text] = {"us": us}
+            print(f"| `{text}` | {us:.1f} |", flush=True)
     if args.json:
         Path(args.json).write_text(json.dumps(results, indent=1) + "\n")
     return int(any("error" in r for r in results.values()))
