@@ -1,11 +1,12 @@
 """gradcheck and gradgradcheck, by reverse and forward mode, over the differentiable samples of an operator corpus.
 
     python tests/gradcheck_corpus.py FOLDER [--ops add,linalg.*] [--samples 3] [--json FILE] [--plain]
+    python tests/gradcheck_corpus.py --table docs/gradcheck.md --merge ours1.json,ours2.json [--excuse plain.json]
 
 FOLDER holds a corpus of recorded operator samples and its runner, `run_opinfo.py`. Samples are taken in float64 (those recorded
 in float32 are widened). Prints a line for each operator that fails, and a summary. `--plain`: whatever `import torch` gives,
 without the hook; what fails there too is the sample's fault (a kink, a random result), and `--excuse FILE` leaves out what an
-earlier run with `--json` found failing.
+earlier run with `--json` found failing. `--table`: write what runs with `--json` found as a document, with the reasons below.
 """
 
 import argparse
@@ -25,6 +26,10 @@ class Slow(Exception):
 
 def _alarm(signum, frame):
     raise Slow
+
+
+#: operators that look at one half of a matrix: it stays symmetric while its elements are moved
+HERMITIAN = frozenset(["cholesky", "linalg.cholesky", "linalg.cholesky_ex", "linalg.eigh", "linalg.eigvalsh"])
 
 
 def widened(op):
@@ -47,6 +52,8 @@ def inputs_of(torch, runner, blobs, sample):
         t = runner.make_tensor(torch, blobs, ref)
         if t.dtype == torch.float32:
             t = t.double()
+        if i in wanted and any(n > 1 and not s for n, s in zip(t.shape, t.stride())):
+            t = t.clone(memory_format=torch.contiguous_format)  # an element that stands for several cannot be moved alone
         made.append(t.requires_grad_() if i in wanted else t)
     return made, sorted(wanted)
 
@@ -57,7 +64,7 @@ def function_of(torch, runner, op, sample, tensors, wanted):
     def function(*given):
         every = list(tensors)
         for i, t in zip(wanted, given):
-            every[i] = t
+            every[i] = (t + t.mH) / 2 if op["name"] in HERMITIAN else t
         torch.manual_seed(0)
         result, _ = runner.call(torch, op, sample, "function", every)
         flat = []
@@ -152,9 +159,55 @@ def one(torch, runner, op, sample, blobs, check, timeout):
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
+ORDER = ("wrong", "error", "unsupported", "slow")
+
+#: why an operator does not pass, by the start of its name; for those that pass with PyTorch
+REASONS = {}
+
+
+def document(runs, plain):
+    """The table of what was found, as Markdown. `plain`: what a run of PyTorch itself found."""
+    found = {}
+    for run in runs:
+        found.update(run)
+    checks = [name for name in ("grad", "gradgrad", "forward", "forward-over-reverse") if any(name in t for t in found.values())]
+    counts = {name: collections.Counter() for name in checks}
+    rows = []
+    for op, table in sorted(found.items()):
+        for name in checks:
+            statuses = table.get(name, {})
+            if not statuses:
+                continue
+            status = next((s for s in ORDER if s in statuses), "pass")
+            theirs = next((s for s in ORDER if s in plain.get(op, {}).get(name, {})), "pass")
+            if status == "pass":
+                counts[name]["pass"] += 1
+            elif theirs != "pass":
+                counts[name]["as PyTorch"] += 1
+                rows.append((op, name, status, f"PyTorch itself: {theirs}"))
+            else:
+                counts[name][status] += 1
+                reason = next((r for start, r in REASONS.items() if op.startswith(start)), "not explained")
+                rows.append((op, name, status, reason))
+    columns = ["pass", "as PyTorch", *ORDER]
+    lines = ["# gradcheck and gradgradcheck over the operators", "",
+             "Written by `python tests/gradcheck_corpus.py --table`; not to be edited by hand.", "",
+             "Every differentiable operator of a corpus of recorded samples, in float64, by PyTorch's own checks: gradients against",
+             "finite differences along random directions (`grad`), and gradients of gradients (`gradgrad`). *as PyTorch*: the sample does",
+             "not pass with PyTorch either (a kink, a pole, factors that are not unique, a second derivative that PyTorch lacks).", "",
+             "| check | operators | " + " | ".join(columns) + " |", "| --- " * (len(columns) + 2) + "|"]
+    for name in checks:
+        lines.append(f"| {name} | {sum(counts[name].values())} | " + " | ".join(str(counts[name][c]) for c in columns) + " |")
+    lines += ["", "## What does not pass", "", "| operator | check | status | why |", "| --- | --- | --- | --- |"]
+    lines += [f"| `{op}` | {name} | {status} | {why} |" for op, name, status, why in rows]
+    return "\n".join(lines) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("folder")
+    parser.add_argument("folder", nargs="?")
+    parser.add_argument("--table")
+    parser.add_argument("--merge")
     parser.add_argument("--ops")
     parser.add_argument("--checks")
     parser.add_argument("--samples", type=int, default=3)
@@ -166,6 +219,10 @@ def main():
     parser.add_argument("--excuse")
     parser.add_argument("--plain", action="store_true")
     a = parser.parse_args()
+    if a.table:
+        with open(a.table, "w") as f:
+            f.write(document([json.load(open(name)) for name in a.merge.split(",")], json.load(open(a.excuse)) if a.excuse else {}))
+        return
     if not a.plain:
         import msadapter_hook
 
