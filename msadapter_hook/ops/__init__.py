@@ -11,7 +11,8 @@ FAMILIES = ["creation", "ranges", "sharing", "views", "joining", "shape", "paddi
             "random", "pointwise", "binary", "comparison", "bitwise", "complex", "activation", "reduction", "matmul",
             "einsum", "loss", "loss_margin", "sorting", "scan", "statistics", "gradient", "special", "convolution",
             "pooling", "normalization", "embedding", "attention", "native_attention", "recurrent", "legacy", "distance", "interpolation",
-            "linalg", "decomposition", "matrix_norms", "fft", "numbered", "foreach", "methods", "sparse", "nested"]
+            "linalg", "decomposition", "matrix_norms", "fft", "numbered", "foreach", "methods", "sparse", "nested",
+            "fake_quantize", "rare_methods"]
 
 for _family in FAMILIES:
     importlib.import_module(f"{__name__}.{_family}")

@@ -151,7 +151,10 @@ QUANTIZED = {
                  category="quantized", scalar_name=_scalar, number=_number, abbr=_name)
     for _number, (_name, _scalar, _bytes, _signed) in enumerate(
         [("qint8", "QInt8", 1, True), ("quint8", "QUInt8", 1, False), ("qint32", "QInt32", 4, True),
-         ("quint4x2", "QUInt4x2", 1, False), ("quint2x4", "QUInt2x4", 1, False)], len(_TABLE))}
+         ("quint4x2", "QUInt4x2", 1, False), ("quint2x4", "QUInt2x4", 1, False),
+         *((f"uint{n}", f"UInt{n}", 1, False) for n in range(1, 8)), *((f"int{n}", f"Int{n}", 1, True) for n in range(1, 8)),
+         *((f"bits{n}", f"Bits{n}", 2 if n == "16" else 1, False) for n in ("1x8", "2x4", "4x2", "8", "16")),
+         ("float4_e2m1fn_x2", "Float4_e2m1fn_x2", 1, True)], len(_TABLE))}
 
 uint8, int8, int16, int32, int64 = (DTYPES[n] for n in ("uint8", "int8", "int16", "int32", "int64"))
 uint16, uint32, uint64 = (DTYPES[n] for n in ("uint16", "uint32", "uint64"))

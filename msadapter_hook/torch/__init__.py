@@ -88,7 +88,8 @@ from .serialization import load, save
 from .storage import *
 from . import accelerator, compiler, futures, hub, jit, mps, mtia, multiprocessing, random, testing, types, xpu
 from ._compile import compile
-from .jit import ScriptFunction, ScriptModule
+from .jit import ScriptFunction, ScriptModule, fork, wait
+from ._further_names import *
 from . import distributed
 
 from msadapter_hook.autograd.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled
@@ -102,3 +103,6 @@ def is_inference(input):
 
 from . import __config__, _dynamo, ao, cpu, export, fx, library, onnx, overrides, profiler, quantization
 from ._ops import classes, ops
+from .futures import Future
+
+torch = __import__("sys").modules[__name__]  # as in PyTorch, whose package imports itself by name

@@ -2,16 +2,19 @@
 `early_stop` and `set_checkpoint_early_stop` change nothing that a function without side effects shows."""
 
 import contextlib as _contextlib
+import enum as _enum
 import warnings as _warnings
 
 from msadapter_hook.autograd.checkpoint import CheckpointError
 from msadapter_hook.autograd.checkpoint import checkpoint_region as _checkpoint_region
+from msadapter_hook.errors import unsupported as _unsupported
 from msadapter_hook.ops.autocast import state as _autocast_state
 
 from .. import is_grad_enabled
 
-__all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential", "noop_context_fn", "set_checkpoint_debug_enabled",
-           "set_checkpoint_early_stop"]
+__all__ = ["CheckpointError", "CheckpointPolicy", "DefaultDeviceType", "check_backward_validity", "checkpoint", "checkpoint_sequential",
+           "create_selective_checkpoint_contexts", "detach_variable", "get_device_states", "noop_context_fn",
+           "set_checkpoint_debug_enabled", "set_checkpoint_early_stop", "set_device_states"]
 
 
 def noop_context_fn():
@@ -120,3 +123,79 @@ class set_checkpoint_early_stop:
 class set_checkpoint_debug_enabled(set_checkpoint_early_stop):
     """Regions are checked when they are differentiated, in either case. Source: PyTorch,
     torch.utils.checkpoint.set_checkpoint_debug_enabled."""
+
+
+# ------------------------------------------------------------------------------------------------ pieces that programs build on
+class CheckpointPolicy(_enum.Enum):
+    """What a selective checkpoint does with the result of an operator. Source: PyTorch, torch.utils.checkpoint.CheckpointPolicy."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
+
+
+def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation=False):
+    """Refused: a region is computed again as a whole. Source: PyTorch, torch.utils.checkpoint.create_selective_checkpoint_contexts."""
+    raise _unsupported("torch.utils.checkpoint.create_selective_checkpoint_contexts",
+                       "a region is computed again as a whole; leave what is to be kept outside of it")
+
+
+class DefaultDeviceType:
+    """The device whose random state a checkpoint keeps where its arguments lie on the CPU. Source: PyTorch,
+    torch.utils.checkpoint.DefaultDeviceType."""
+
+    _kind = "cpu"
+
+    @staticmethod
+    def set_device_type(device="cuda"):
+        DefaultDeviceType._kind = device
+
+    @staticmethod
+    def get_device_type():
+        return DefaultDeviceType._kind
+
+
+def detach_variable(inputs):
+    """The tensors of a tuple cut from the graph, as leaves that require grad where they did. RuntimeError unless a tuple.
+
+    Source: PyTorch, torch.utils.checkpoint.detach_variable.
+    """
+    from .. import Tensor
+
+    if not isinstance(inputs, tuple):
+        raise RuntimeError("Only tuple of tensors is supported. Got Unsupported input type: ", type(inputs).__name__)
+    made = []
+    for one in inputs:
+        if isinstance(one, Tensor):
+            cut = one.detach()
+            cut.requires_grad = one.requires_grad
+            one = cut
+        made.append(one)
+    return tuple(made)
+
+
+def check_backward_validity(inputs):
+    """Warn where none of the inputs requires grad: the checkpoint gives no gradients then. Source: PyTorch,
+    torch.utils.checkpoint.check_backward_validity."""
+    from .. import Tensor
+
+    if not any(t.requires_grad for t in inputs if isinstance(t, Tensor)):
+        _warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+
+
+def get_device_states(*args):
+    """(devices, states) of the random generators of the arguments' accelerators: none, all numbers are drawn on the host.
+
+    Source: PyTorch, torch.utils.checkpoint.get_device_states.
+    """
+    return [], []
+
+
+def set_device_states(devices, states, *, device_type=None):
+    """Put back what get_device_states gave. Source: PyTorch, torch.utils.checkpoint.set_device_states."""
+    if devices or states:
+        raise _unsupported("torch.utils.checkpoint.set_device_states",
+                           "accelerators have no generators of their own here; torch.set_rng_state sets the one there is")
