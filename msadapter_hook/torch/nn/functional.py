@@ -3,9 +3,8 @@
 from msadapter_hook.ops import functions as _functions
 
 globals().update(_functions("nn.functional"))
-from ._functional_composites import *  # noqa: E402,F403
-
 from .._refusal import refuse_all as _refuse_all  # noqa: E402
+from ._functional_composites import *  # noqa: E402,F403
 
 native_channel_shuffle = _functions()["native_channel_shuffle"]
 _refuse_all(globals(), "torch.nn.functional", "grouped_mm scaled_grouped_mm scaled_mm",
