@@ -94,11 +94,30 @@ def output_nr(self):
     return _history(self).index
 
 
+def _never(text):
+    def refuse(self):
+        raise RuntimeError(text)
+
+    return refuse
+
+
+def backward_hooks(self):
+    """The hooks on the gradient of a leaf, by the numbers of their handles; None where there are none."""
+    return self._leaf.hooks if self._leaf is not None else None
+
+
+def _set_backward_hooks(self, hooks):
+    if hooks and self._leaf is not None:
+        self._leaf.hooks = hooks
+
+
 def install():
     for method in (backward, register_hook, register_post_accumulate_grad_hook, retain_grad):
         setattr(Tensor, method.__name__, method)
     Tensor.retains_grad = property(retains_grad)
     Tensor.grad_fn = property(grad_fn)
+    Tensor._grad_fn = property(grad_fn, None, _never("Deletion of _grad_fn not allowed. Detach tensor instead!"))
+    Tensor._backward_hooks = property(backward_hooks, _set_backward_hooks, _never("Deletion of _backwards_hooks not allowed!"))
     Tensor.output_nr = property(output_nr)
 
 

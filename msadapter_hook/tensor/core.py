@@ -248,6 +248,10 @@ class TensorBase:
     def requires_grad(self, mode):
         self.requires_grad_(mode)
 
+    @requires_grad.deleter
+    def requires_grad(self):
+        raise RuntimeError("requires_grad must be a bool")
+
     def requires_grad_(self, requires_grad=True):
         """Start or stop computing gradients for this leaf, in place. Source: PyTorch, Tensor.requires_grad_."""
         if not isinstance(requires_grad, bool):
@@ -371,6 +375,10 @@ class TensorBase:
         self._size, self._stride, self._offset, self._dtype = new._size, new._stride, new._offset, new._dtype
         self._value = None
         self._generation = -1
+
+    @data.deleter
+    def data(self):
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     def detach(self):
         """The same data, cut from the graph; writes to either are seen by both. Source: PyTorch, Tensor.detach."""

@@ -102,3 +102,11 @@ def test_functional_call_shows_what_the_module_assigned():
 
 def test_storage_type():
     assert torch.ones(2, dtype=torch.int32).storage_type() is torch.IntStorage
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("data", "Deleting tensor data is not allowed"), ("requires_grad", "requires_grad must be a bool"),
+    ("_grad_fn", "Deletion of _grad_fn not allowed"), ("_backward_hooks", "Deletion of _backwards_hooks not allowed")])
+def test_what_a_tensor_is_made_of_cannot_be_deleted(name, text):
+    with pytest.raises(RuntimeError, match=text):
+        delattr(torch.ones(2), name)

@@ -15,5 +15,12 @@ from .grad_mode import (
 from .gradcheck import gradcheck, gradgradcheck
 from .variable import Variable
 
+
+
+def kineto_available():
+    """False: the profiler is the adapter's own. Source: PyTorch, torch.autograd.kineto_available."""
+    return False
+
+
 __all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "grad", "inference_mode", "no_grad",
            "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled"]
