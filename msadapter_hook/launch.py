@@ -249,17 +249,22 @@ def _signal_session(process, number):
 
 
 def _die_with_parent():
-    """A function for a child, between fork and exec: the kernel ends it when the launcher ends, however that happens."""
-    if sys.platform != "linux":
-        return None
-    prctl, death, parent = ctypes.CDLL(None).prctl, 1, os.getpid()
+    """A function for a child, between fork and exec: it ends when the launcher ends, however that happens."""
+    parent, prctl = os.getpid(), _prctl()
+    return None if prctl is None else lambda: end_with(parent, prctl)
 
-    def arrange():
-        prctl(death, signal.SIGTERM)
-        if os.getppid() != parent:  # it has ended meanwhile
+
+def _prctl():
+    return ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+
+
+def end_with(parent, prctl=None):
+    """Let the kernel end this process when its parent, which must have this pid, ends. Does nothing where another started it."""
+    prctl = prctl or _prctl()
+    if prctl is not None and os.getppid() == parent:
+        prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
             os._exit(1)
-
-    return arrange
 
 
 def _tee(stream, console, path, prefix, shown):

@@ -41,6 +41,11 @@ class Python:
             timeout=timeout,
         )
 
+    def start(self, *arguments, **variables):
+        """Start it and go on; gives the process, with pipes for its output as text."""
+        return subprocess.Popen([self.executable, *map(str, arguments)], env=clean_environment(**dict(self.variables) | variables),
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
     def output(self, *arguments, **options):
         """Run it, insist on status 0, and give what it printed."""
         done = self(*arguments, **options)

@@ -474,6 +474,11 @@ def groups_can_be_made_anew(rank):
     dist.init_process_group(store=store, rank=rank, world_size=SIZE)
     dist.all_reduce(tensor)
     assert float(tensor) == 4.0 and dist.get_backend() == "undefined"
+    for _ in range(2):  # at the address where the first one was
+        dist.destroy_process_group()
+        dist.init_process_group("gloo")
+        dist.all_reduce(tensor.fill_(1))
+        assert float(tensor) == 2.0
 
 
 def run(rank):

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -150,11 +149,7 @@ def test_failing_worker_ends_the_job(checkout, program, tmp_path, failure, statu
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_nothing_outlives_the_launcher(checkout, program, tmp_path, number):
-    from conftest import clean_environment
-
-    path = program(SLEEPER + "time.sleep(600)")
-    environment = clean_environment(**dict(checkout.variables))
-    with subprocess.Popen([checkout.executable, "-m", "msadapter_hook", "--nproc", "2", path, tmp_path], env=environment) as launcher:
+    with checkout.start("-m", "msadapter_hook", "--nproc", 2, program(SLEEPER + "time.sleep(600)"), tmp_path) as launcher:
         workers = pids(tmp_path)
         os.kill(launcher.pid, number)
         assert launcher.wait(30) == (-9 if number == signal.SIGKILL else 128 + number)
@@ -224,42 +219,27 @@ def test_failure_of_a_communicating_worker_is_the_one_reported(checkout, program
 
 @pytest.mark.skipif(not Path(sys.executable).with_name("msrun").exists(), reason="msrun is not installed beside this Python")
 def test_msrun(checkout, program, tmp_path):
-    from conftest import clean_environment
-
-    environment = clean_environment(**dict(checkout.variables), ENABLE_BACKWARD=1)
-    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
-    msrun = [Path(sys.executable).with_name("msrun"), "--worker_num=2", "--local_worker_num=2", f"--master_port={launch.free_port()}",
-             "--join=True", f"--log_dir={tmp_path / 'logs'}"]
-    done = subprocess.run([*msrun, program(TRAIN)], env=environment, capture_output=True, text=True, timeout=300)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # msrun starts `python`
+    done = checkout(Path(sys.executable).with_name("msrun"), "--worker_num=2", "--local_worker_num=2", "--join=True",
+                    f"--master_port={launch.free_port()}", f"--log_dir={tmp_path / 'logs'}", program(TRAIN), PATH=path, ENABLE_BACKWARD=1)
     assert done.returncode == 0, done.stdout + done.stderr
     assert [(tmp_path / f"logs/worker_{rank}.log").read_text().strip() for rank in range(2)] == TOLD
 
 
 def test_variables_of_mpirun(checkout, program):
     """As Open MPI and MPICH set them: mpirun itself need not be here."""
-    from conftest import clean_environment
-
-    def start(**variables):
-        environment = clean_environment(**dict(checkout.variables), **variables)
-        return subprocess.Popen([checkout.executable, "-m", "msadapter_hook", program(TRAIN)], env=environment, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True)
-
-    workers = [start(OMPI_COMM_WORLD_RANK=r, OMPI_COMM_WORLD_SIZE=2, OMPI_COMM_WORLD_LOCAL_RANK=r, OMPI_COMM_WORLD_LOCAL_SIZE=2,
-                     PMIX_NAMESPACE=f"job{os.getpid()}") for r in range(2)]
+    path = program(TRAIN)
+    workers = [checkout.start("-m", "msadapter_hook", path, OMPI_COMM_WORLD_RANK=r, OMPI_COMM_WORLD_SIZE=2, OMPI_COMM_WORLD_LOCAL_RANK=r,
+                              OMPI_COMM_WORLD_LOCAL_SIZE=2, PMIX_NAMESPACE=f"job{os.getpid()}") for r in range(2)]
     done = [worker.communicate(timeout=300) for worker in workers]
     assert [out.strip() for out, _ in done] == TOLD, done
 
 
 def test_disagreement_about_the_world_ends_at_once(checkout, program):
-    from conftest import clean_environment
-
-    text = "import torch.distributed as dist\ndist.init_process_group('gloo')"
+    path = program("import torch.distributed as dist\ndist.init_process_group('gloo')")
     port = launch.free_port()
-    workers = []
-    for rank, size in ((0, 2), (1, 3)):
-        environment = clean_environment(**dict(checkout.variables), RANK=rank, WORLD_SIZE=size, MASTER_ADDR="localhost", MASTER_PORT=port)
-        workers.append(subprocess.Popen([checkout.executable, "-m", "msadapter_hook", program(text)], env=environment,
-                                        stderr=subprocess.PIPE, text=True))
+    workers = [checkout.start("-m", "msadapter_hook", path, RANK=rank, WORLD_SIZE=size, MASTER_ADDR="localhost", MASTER_PORT=port)
+               for rank, size in ((0, 2), (1, 3))]
     told = [worker.communicate(timeout=120)[1] for worker in workers]
     assert all(worker.returncode == 1 for worker in workers), told
     assert "disagree on the world size: rank 0 was given 2, rank 1 3" in told[0], told

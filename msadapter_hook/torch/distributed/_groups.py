@@ -175,10 +175,9 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
     seconds = timeout.total_seconds()
     job = None
     if world_size > 1:
-        _rounds[0] += 1
-        job = _job.begin(PrefixStore(f"default_pg/{_rounds[0]}", store), rank, world_size, seconds)
+        job = _job.begin(PrefixStore("default_pg", store), rank, world_size, seconds)
     name = _next_name()
-    circle = Circle(job, list(range(world_size)), f"{_rounds[0]}.{name}", seconds)
+    circle = Circle(job, list(range(world_size)), _circle_name(job, name), seconds)
     pg = ProcessGroup(circle, range(world_size), _backend_name(backend), name, "default_pg", PrefixStore(name, store))
     pg.bound_device_id = device_id
     _world.groups[name] = pg
@@ -191,7 +190,9 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
         raise
 
 
-_rounds = [0]  # how often this process has initialized a default group of several processes
+def _circle_name(job, name):
+    """What a job's counters know a group by: names come again after destroy_process_group."""
+    return name if job is None else f"{job.rounds}.{name}"
 
 
 def _backend_name(backend):
@@ -242,7 +243,7 @@ def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local
     pg = GroupMember.NON_GROUP_MEMBER
     if inside:
         seconds = world._circle.timeout if timeout is None else timeout.total_seconds()
-        circle = Circle(world._circle.job, ranks, f"{_rounds[0]}.{name}", seconds)
+        circle = Circle(world._circle.job, ranks, _circle_name(world._circle.job, name), seconds)
         pg = ProcessGroup(circle, ranks, backend, name, group_desc or "undefined", PrefixStore(name, world._store))
         pg.bound_device_id = device_id
         _world.groups[name] = pg

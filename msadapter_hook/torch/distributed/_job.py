@@ -10,6 +10,7 @@ import uuid
 from msadapter_hook import launch, settings
 
 from ._errors import DistBackendError, DistStoreError
+from ._store import PrefixStore
 from ._tcp_store import TCPStore
 
 _LOOK = 0.05  # seconds between two looks whether the peers are alive
@@ -30,8 +31,10 @@ def begin(store, rank, size, timeout):
     """
     global _current
     own = "" if _current is None else _current.name
-    if store.add(f"come/{rank}", 1) > 1:
+    visit = store.add(f"visits/{rank}", 1)  # a store may see the same processes again
+    if visit > 1 and _current is None:
         raise DistStoreError(f"Two processes say that they are rank {rank}: each process needs a RANK of its own")
+    store = PrefixStore(f"visit/{visit}", store)
     store.set(f"process/{rank}", f"{socket.gethostname()}|{_os.getpid()}|{own}|{size}")
     come = _gather(store, "process", rank, size, timeout)
     hosts, pids, names, sizes = zip(*[text.split("|") for text in come])
@@ -39,6 +42,7 @@ def begin(store, rank, size, timeout):
         raise DistStoreError(f"The processes disagree on the world size: rank {rank} was given {size}, "
                              + ", ".join(f"rank {r} {one}" for r, one in enumerate(sizes) if one != str(size)))
     if own and set(names) == {own} and _current.rank == rank:
+        _current.rounds += 1
         return _current
     if any(names):
         raise NotImplementedError(
@@ -73,7 +77,7 @@ class Job:
         self._pids = {r: int(pid) for r, (host, pid) in enumerate(zip(hosts, pids)) if host == hosts[rank]}  # those we can look at
         self._one_host = len(set(hosts)) == 1
         self._left = False
-        self.groups = 0  # names for MindSpore's groups
+        self.rounds = 1  # how often its processes have made a default group
 
     def start(self, store):
         from msadapter_hook.backend import communication

@@ -104,7 +104,8 @@ def _serve(host, port, rank, world_size, timeout):
     if settings.variable("TORCHELASTIC_USE_AGENT_STORE") == "True":  # the launcher serves already
         attempt = settings.variable("TORCHELASTIC_RESTART_COUNT", "0")
         return PrefixStore(f"/worker/attempt_{attempt}", TCPStore(host, port, world_size, False, timeout))
-    return TCPStore(host, port, world_size, rank == 0, timeout)
+    # a server that this process has started before goes on: its clients may come again before or after it
+    return TCPStore(host, port, world_size, rank == 0, timeout, multi_tenant=True)
 
 
 register_rendezvous_handler("tcp", _tcp)

@@ -10,6 +10,8 @@ from msadapter_hook import launch
 
 __all__ = ["ProcessException", "ProcessExitedException", "ProcessRaisedException", "spawn", "start_processes"]
 
+_PATIENCE = 30  # seconds between asking a process to end and ending it
+
 
 class ProcessException(Exception):
     """A process ended badly. `error_index`: which; `error_pid`: its pid."""
@@ -38,6 +40,7 @@ class ProcessExitedException(ProcessException):
 
 
 def _run(fn, i, args, errors):
+    launch.end_with(multiprocessing.parent_process().pid)
     try:
         fn(i, *args)
     except KeyboardInterrupt:
@@ -58,8 +61,9 @@ class ProcessContext:
     def pids(self):
         return [p.pid for p in self.processes]
 
-    def join(self, timeout=None):
-        """Wait; True when all are done. Raises for the first that failed, after ending the others."""
+    def join(self, timeout=None, grace_period=None):
+        """Wait; True when all are done. Raises for the first that failed, after ending the others: at once, or after
+        `grace_period` seconds, and by force where they do not end."""
         if not self.sentinels:
             return True
         ready = multiprocessing.connection.wait(self.sentinels.keys(), timeout=timeout)
@@ -73,10 +77,16 @@ class ProcessContext:
                 break
         if failed is None:
             return not self.sentinels
+        if grace_period:
+            multiprocessing.connection.wait(self.sentinels.keys(), timeout=grace_period)
         for p in self.processes:
             if p.is_alive():
                 p.terminate()
-            p.join()
+        for p in self.processes:
+            p.join(_PATIENCE)
+            if p.is_alive():
+                p.kill()
+                p.join()
         p = self.processes[failed]
         if not self.error_queues[failed].empty():
             text = f"\n\n-- Process {failed} terminated with the following error:\n{self.error_queues[failed].get()}"
