@@ -13,7 +13,7 @@ from .pointwise import rsqrt, square
 from .reduction import mean
 from .reduction import sum as reduce_sum
 
-__all__ = ["batch_norm", "row_norm"]
+__all__ = ["batch_norm", "fixed_norm", "row_norm"]
 
 
 def _spread(v, x):
@@ -88,6 +88,29 @@ def _through(g, unit, inverse, axes):
 batch_norm = Primitive(  # (N, C, …) by the statistics of each channel; also gives the mean and the biased variance
     "batch_norm", host=_batch_norm, mindspore=_mindspore_batch_norm, joint_vjp=_batch_norm_vjp, outputs=3, uses_output=False,
     guard=lambda x, w, b, *, eps: x.ndim in (2, 4) and x.size > 0)
+
+
+def _fixed_norm(x, w, b, middle, spread, *, eps):
+    shape = (1, -1) + (1,) * (x.ndim - 2)
+    scale = w / np.sqrt(spread + x.dtype.type(eps))
+    return x * scale.reshape(shape) + (b - middle * scale).reshape(shape)
+
+
+def _fixed_norm_vjp(grads, outs, needs, x, w, b, middle, spread, *, eps):
+    g, axes, shape = grads[0], _others(x), x.shape
+    inverse = rsqrt(spread + eps)
+    result = [None] * 5
+    if needs[0]:
+        result[0] = g * broadcast_to(_spread(w * inverse, x), shape=shape)
+    if needs[1]:
+        result[1] = reduce_sum(g * (x - broadcast_to(_spread(middle, x), shape=shape)), axes=axes, keepdims=False) * inverse
+    if needs[2]:
+        result[2] = reduce_sum(g, axes=axes, keepdims=False)
+    return result
+
+
+fixed_norm = Primitive(  # (N, C, …) by a given mean and variance of each channel, which carry no gradient: for host kernels
+    "fixed_norm", host=_fixed_norm, joint_vjp=_fixed_norm_vjp, uses_output=False)
 
 
 def _row_norm(x, w, b, *, eps):

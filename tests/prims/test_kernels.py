@@ -65,6 +65,7 @@ CASES = {
     "batch norm": (prims.batch_norm, [numbers(4, 3, 5, 6) * 2 + 3, numbers(3), numbers(3, seed=1)], {"eps": 1e-3}),
     "batch norm of rows": (prims.batch_norm, [numbers(9, 3), numbers(3), numbers(3, seed=1)], {"eps": 1e-3}),
     "batch norm of sequences": (prims.batch_norm, [numbers(4, 3, 5), numbers(3), numbers(3, seed=1)], {"eps": 1e-3}),
+    "norm by given statistics": (prims.fixed_norm, [numbers(4, 3, 5, 6), *numbers(3, 3), np.float32([0.5, 1, 2])], {"eps": 1e-3}),
     "layer norm": (prims.row_norm, [numbers(5, 8) * 2 + 3, numbers(8), numbers(8, seed=1)], {"eps": 1e-3}),
     "cross entropy": (prims.sparse_cross_entropy, [numbers(6, 5), np.array([0, 4, 2, 2, 1, 3])], {}),
     "lstm": (prims.lstm, list(GATES), {}),

@@ -78,6 +78,35 @@ class BatchNorm:
         return dx, dw, db
 
 
+class FixedNorm:
+    """One shape (N, C, length) and eps; mean and variance are given. Arrays of images have their channels last."""
+
+    def __init__(self, shape, eps):
+        self._channels, self._lock = shape[1], Lock()
+        number, vector, flat, flags = onednn.number(eps), onednn.layout(shape[1:2]), onednn.channels_last((*shape, 1)), _AFFINE
+        flags |= USE_STATISTICS
+        forward = Description("batch_normalization_forward", TRAINING, flat, flat, number, flags)
+        backward = Description("batch_normalization_backward", BACKWARD, flat, flat, flat, number, flags, forward)
+        given = [(MEAN, vector), (VARIANCE, vector), (SCALE, vector)]
+        self._forward = Operation(forward, [(SOURCE, flat), (TARGET, flat), *given, (SHIFT, vector)])
+        self._backward = Operation(backward, [(SOURCE, flat), (gradient(TARGET), flat), (gradient(SOURCE), flat), *given,
+                                              (gradient(SCALE), vector), (gradient(SHIFT), vector)])
+
+    def forward(self, x, w, b, middle, spread):
+        """The normalized images."""
+        y = np.empty_like(x)
+        with self._lock:
+            self._forward(x, y, middle, spread, w, b)
+        return y
+
+    def backward(self, x, w, middle, spread, g):
+        """Gradients of x, w and b."""
+        dx, (dw, db) = np.empty_like(x), np.empty((2, self._channels), np.float32)
+        with self._lock:
+            self._backward(x, g, dx, middle, spread, w, dw, db)
+        return dx, dw, db
+
+
 class LayerNorm:
     """Rows of one shape (R, D) and eps."""
 
@@ -131,6 +160,19 @@ def _check_batch():
     yield from zip((as_channels_second(dx), dw, db), _gradients(x, w[:, None, None][None], g, (0, 2, 3), 1e-3))
 
 
+def _check_fixed():
+    rng = np.random.default_rng(0)
+    x, g = rng.standard_normal((2, 4, 3, 5), np.float32)
+    w, b, middle = rng.standard_normal((3, 3), np.float32)
+    spread = np.float32([0.5, 1, 2])
+    made, xl = FixedNorm(x.shape, 1e-3), as_channels_last(x)
+    yield as_channels_second(made.forward(xl, w, b, middle, spread)), normalization.fixed_norm.host(x, w, b, middle, spread, eps=1e-3)
+    dx, dw, db = made.backward(xl, w, middle, spread, as_channels_last(g))
+    inverse = (1 / np.sqrt(spread + np.float32(1e-3)))[:, None]
+    yield as_channels_second(dx), g * w[:, None] * inverse
+    yield from ((dw, (g * (x - middle[:, None]) * inverse).sum((0, 2))), (db, g.sum((0, 2))))
+
+
 def _check_rows():
     rng = np.random.default_rng(0)
     x, g = rng.standard_normal((2, 5, 12), np.float32)
@@ -142,6 +184,7 @@ def _check_rows():
 
 
 _batch_norm = Family("batch norm", _check_batch).operation(BatchNorm)
+_fixed_norm = Family("norm by given statistics", _check_fixed).operation(FixedNorm)
 _layer_norm = Family("layer norm", _check_rows).operation(LayerNorm)
 
 
@@ -166,6 +209,20 @@ def _batch_back(kept, grads, needs, x, w, b, *, eps):
     return [as_channels_second(dx), dw, db]
 
 
+def _fixed(keep, x, *vectors, eps):
+    made = _fixed_norm((x.shape[0], x.shape[1], math.prod(x.shape[2:])), eps) if x.size else None
+    if made is None:
+        return None
+    xl, vectors = as_channels_last(x), [np.ascontiguousarray(v) for v in vectors]
+    return as_channels_second(made.forward(xl, *vectors)), (made, xl, vectors)
+
+
+def _fixed_back(kept, grads, needs, x, *rest, eps):
+    made, xl, (w, b, middle, spread) = kept
+    dx, dw, db = made.backward(xl, w, middle, spread, as_channels_last(grads[0]))
+    return [as_channels_second(dx), dw, db, None, None]
+
+
 def _rows(keep, x, w, b, *, eps):
     made = _layer_norm(x.shape, eps) if x.size else None
     if made is None:
@@ -182,5 +239,6 @@ def _rows_back(kept, grads, needs, x, w, b, *, eps):
 
 KERNELS = {
     normalization.batch_norm: Kernel(_batch, _batch_back),
+    normalization.fixed_norm: Kernel(_fixed, _fixed_back),
     normalization.row_norm: Kernel(_rows, _rows_back),
 }
