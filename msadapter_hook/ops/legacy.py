@@ -125,7 +125,7 @@ class tensortype(type):
         return construct(args, cls.dtype, data, strict=True)
 
     def __instancecheck__(cls, x):
-        return isinstance(x, Tensor) and x._dtype is cls.dtype
+        return isinstance(x, Tensor) and x._dtype is cls.dtype and x.layout is dtypes.strided
 
     def __reduce__(cls):
         return f"{cls.__module__}.{cls.__name__}"

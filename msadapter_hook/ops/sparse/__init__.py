@@ -4,6 +4,7 @@ from . import (  # noqa: F401
     construction,
     conversion,
     elementwise,
+    legacy,
     methods,
     products,
     reductions,

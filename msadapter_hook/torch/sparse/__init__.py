@@ -13,6 +13,7 @@ from msadapter_hook.ops.sparse.construction import (
     sparse_csr_tensor,
 )
 from msadapter_hook.ops.sparse.conversion import compress as _compress
+from msadapter_hook.ops.sparse.legacy import SPARSE_TYPES as _TYPES
 from msadapter_hook.ops.sparse.reductions import softmax as _softmax
 from msadapter_hook.tensor.sparse import SparseTensor as _SparseTensor
 
@@ -24,6 +25,7 @@ from .semi_structured import (
     to_sparse_semi_structured,
 )
 
+globals().update(_TYPES)
 __all__ = [
     "addmm", "check_sparse_tensor_invariants", "mm", "sum", "softmax", "solve", "log_softmax", "SparseSemiStructuredTensor",
     "SparseSemiStructuredTensorCUTLASS", "SparseSemiStructuredTensorCUSPARSELT", "to_sparse_semi_structured", "as_sparse_gradcheck",
