@@ -9,6 +9,8 @@ settings.prepare_process()  # OPENBLAS_CORETYPE and the oneDNN instruction set a
 
 import mindspore  # noqa: E402
 
+from . import onednn  # noqa: E402
+
 __all__ = ["lock", "mindspore", "prepare"]
 
 # MindSpore's executor is one for the process: a gradient under way would record the calls of another thread.
@@ -28,7 +30,7 @@ def prepare() -> None:
         mindspore.runtime.launch_blocking()
     if chosen.threads:
         mindspore.runtime.dispatch_threads_num(1)
-        mindspore.set_context(runtime_num_threads=chosen.threads)
+        set_threads(chosen.threads)
     if chosen.kernels == "host":
         keep_freed_memory()
 
@@ -48,6 +50,7 @@ def keep_freed_memory() -> None:
 def set_threads(number: int) -> None:
     """How many threads a CPU kernel may use."""
     mindspore.set_context(runtime_num_threads=number)
+    onednn.use_threads(number)
 
 
 prepare()
