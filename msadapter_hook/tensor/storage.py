@@ -280,6 +280,24 @@ class UntypedStorage:
         history.storage.buffer = data
         return cls(_history=history)
 
+    @classmethod
+    def from_file(cls, filename, shared=False, nbytes=0) -> "UntypedStorage":
+        """The first `nbytes` bytes of a file, mapped into memory. Writes stay private, or go to the file where `shared`, which also makes
+        the file or lengthens it. RuntimeError for a file that is not there or too short. Source: PyTorch, torch.UntypedStorage.from_file."""
+        try:
+            with open(filename, "ab" if shared else "rb") as file:
+                have = file.seek(0, 2)
+                if shared and have < nbytes:
+                    have = file.truncate(nbytes)
+        except OSError as error:
+            mode = "read-write" if shared else "read-only"
+            raise RuntimeError(f"unable to open file <{filename}> in {mode} mode: {error.strerror} ({error.errno})") from None
+        if have < nbytes:
+            raise RuntimeError(f"file <{filename}> size <{have}> is smaller than the required mapping size <{nbytes}>")
+        if not nbytes:
+            return cls()
+        return cls.from_numpy_bytes(np.asarray(np.memmap(filename, np.uint8, "r+" if shared else "c", shape=(nbytes,))))
+
     def numpy_bytes(self) -> np.ndarray:
         flat = self._storage.export()
         return flat.view(np.uint8) if flat.size else np.empty(0, np.uint8)
