@@ -48,6 +48,22 @@ class Job:
     tees: dict = field(default_factory=dict)  # the same: to files and the console
     shown: set | None = None  # local ranks whose output is shown
 
+    def variables(self, local_rank, attempt):
+        """What a worker finds in its environment: PyTorch's names."""
+        rank, world = self.node_rank * self.workers + local_rank, self.nodes * self.workers
+        made = {
+            "LOCAL_RANK": local_rank, "RANK": rank, "GROUP_RANK": self.node_rank, "ROLE_RANK": rank, "ROLE_NAME": self.role,
+            "LOCAL_WORLD_SIZE": self.workers, "WORLD_SIZE": world, "GROUP_WORLD_SIZE": self.nodes, "ROLE_WORLD_SIZE": world,
+            "MASTER_ADDR": self.address, "MASTER_PORT": self.port, "TORCHELASTIC_RESTART_COUNT": attempt,
+            "TORCHELASTIC_MAX_RESTARTS": self.restarts, "TORCHELASTIC_RUN_ID": self.run_id, "TORCHELASTIC_USE_AGENT_STORE": False,
+        }
+        if self.workers > 1:  # else each worker takes all processors
+            share = max(1, (os.cpu_count() or 1) // self.workers)
+            made |= {name: share for name in ("OMP_NUM_THREADS", "MSADAPTER_THREADS") if not settings.is_set(name)}
+        if not settings.is_set("ENABLE_BACKWARD"):
+            made["ENABLE_BACKWARD"] = 1
+        return {name: str(value) for name, value in made.items()}
+
 
 class WorkerFailed(Exception):
     """A worker ended with a status other than 0: (local rank, rank, pid, status)."""
@@ -156,22 +172,7 @@ class _Workers:
             self._copy(local_rank, process)
 
     def _environment(self, local_rank):
-        job = self.job
-        rank, world = job.node_rank * job.workers + local_rank, job.nodes * job.workers
-        variables = {
-            "LOCAL_RANK": local_rank, "RANK": rank, "GROUP_RANK": job.node_rank, "ROLE_RANK": rank, "ROLE_NAME": job.role,
-            "LOCAL_WORLD_SIZE": job.workers, "WORLD_SIZE": world, "GROUP_WORLD_SIZE": job.nodes, "ROLE_WORLD_SIZE": world,
-            "MASTER_ADDR": job.address, "MASTER_PORT": job.port, "TORCHELASTIC_RESTART_COUNT": self.attempt,
-            "TORCHELASTIC_MAX_RESTARTS": job.restarts, "TORCHELASTIC_RUN_ID": job.run_id,
-            "TORCHELASTIC_USE_AGENT_STORE": False,
-        }
-        if job.workers > 1 and not settings.is_set("OMP_NUM_THREADS"):  # else each worker takes all processors
-            variables["OMP_NUM_THREADS"] = 1
-        if job.workers > 1 and not settings.is_set("MSADAPTER_THREADS"):
-            variables["MSADAPTER_THREADS"] = max(1, (os.cpu_count() or 1) // job.workers)
-        if not settings.is_set("ENABLE_BACKWARD"):
-            variables["ENABLE_BACKWARD"] = 1
-        made = settings.for_child(**{name: str(value) for name, value in variables.items()})
+        made = settings.for_child(**self.job.variables(local_rank, self.attempt))
         return {**made, **_reach_package(made)}
 
     def _streams(self, local_rank):

@@ -128,6 +128,31 @@ def test_backends_that_are_there():
     assert dist.ReduceOp(dist.ReduceOp.MAX) == dist.ReduceOp.MAX and str(dist.ReduceOp.AVG) == "RedOpType.AVG"
 
 
+def test_remote_calls_are_refused():
+    from torch.distributed import rpc
+
+    assert not rpc.is_available()
+    with pytest.raises(NotImplementedError, match="torch.distributed.rpc.init_rpc"):
+        rpc.init_rpc("worker")
+    with pytest.raises(NotImplementedError, match="torch.distributed.shrink_group"):
+        dist.shrink_group([0])
+
+
+def test_options_and_helpers():
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    options = dist.AllreduceOptions()
+    options.reduceOp = dist.ReduceOp.MAX
+    tensor = torch.ones(2)
+    assert dist.group.WORLD.allreduce([tensor], options).wait() and dist.group.WORLD.broadcast([tensor], dist.BroadcastOptions()).wait()
+    with dist._coalescing_manager() as together:
+        together.append(dist.all_reduce(tensor, async_op=True))
+    together.wait()
+    with dist.record_comm("step"):
+        dist.barrier()
+    data, size = dist.distributed_c10d._object_to_tensor({"a": 1})
+    assert dist.distributed_c10d._tensor_to_object(data, size) == {"a": 1}
+
+
 def test_handlers_of_other_schemes():
     def handler(url, timeout=None, **kwargs):
         yield dist.HashStore(), 0, 1

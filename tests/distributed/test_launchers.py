@@ -211,6 +211,35 @@ def test_spawned_processes(checkout, program):
     assert "ValueError: boom on 0" in done.stderr and done.stderr.rstrip().endswith("ValueError: boom on 0")
 
 
+LAUNCH = """
+import torch, torch.distributed as dist
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, record
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+@record
+def run(value):
+    dist.init_process_group("gloo")
+    total = torch.tensor([dist.get_rank() + value])
+    dist.all_reduce(total)
+    if value < 0:
+        raise ValueError("negative")
+    return total.item()
+
+if __name__ == "__main__":
+    start = elastic_launch(LaunchConfig(min_nodes=1, max_nodes=1, nproc_per_node=2), run)
+    print(start(1.0))
+    try:
+        start(-1.0)
+    except ChildFailedError as error:
+        print("failed:", str(error).rstrip().splitlines()[-1])
+"""
+
+
+def test_functions_in_several_processes(checkout, program):
+    told = checkout.output("-m", "msadapter_hook", program(LAUNCH)).splitlines()
+    assert told == ["{0: 3.0, 1: 3.0}", "failed: ValueError: negative"]
+
+
 def test_failure_of_a_communicating_worker_is_the_one_reported(checkout, program):
     done = checkout("-m", "msadapter_hook", "--nproc", 2, program(TRAIN + "if dist.get_rank() == 0: sys.exit(5)\ndist.barrier()"))
     assert done.returncode == 1 and sorted(done.stdout.splitlines()) == TOLD

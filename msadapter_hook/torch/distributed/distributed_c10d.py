@@ -1,10 +1,11 @@
 # torch.distributed.distributed_c10d: the public functions under the module name that PyTorch's own have.
+import contextlib
 import enum
 from datetime import timedelta
 
 from msadapter_hook import settings
 
-from . import _job
+from . import _job, _objects
 from ._collectives import (
     all_gather,
     all_gather_coalesced,
@@ -63,7 +64,9 @@ from ._tcp_store import TCPStore
 from .rendezvous import default_pg_timeout, register_rendezvous_handler, rendezvous
 
 __all__ = [
-    "AllreduceOptions", "Backend", "BackendConfig", "BroadcastOptions", "DebugLevel", "DistBackendError", "DistError",
+    "AllToAllOptions", "AllreduceCoalescedOptions", "AllreduceOptions", "Backend", "BackendConfig", "BarrierOptions",
+    "BroadcastOptions", "GatherOptions", "ReduceOptions", "ReduceScatterOptions", "ScatterOptions", "record_comm", "DebugLevel",
+    "DistBackendError", "DistError",
     "DistNetworkError", "DistStoreError", "FileStore", "GroupMember", "GroupName", "HashStore", "P2POp", "PrefixStore",
     "ProcessGroup", "QueueEmptyError", "ReduceOp", "Store", "TCPStore", "Work", "all_gather", "all_gather_coalesced",
     "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce", "all_reduce_coalesced", "all_to_all",
@@ -99,19 +102,74 @@ def get_debug_level():
 
 
 class _Options:
-    """Options of a collective for the methods of ProcessGroup."""
+    """Options of a collective, for the methods of ProcessGroup."""
 
     def __init__(self):
         self.reduceOp, self.rootRank, self.rootTensor = ReduceOp.SUM, 0, 0
-        self.timeout, self.asyncOp = default_pg_timeout, True
+        self.timeout, self.asyncOp, self.device_ids = default_pg_timeout, True, []
 
 
-class AllreduceOptions(_Options):
-    """Options of ProcessGroup.allreduce (PyTorch, torch.distributed.AllreduceOptions)."""
+def _options(*names):
+    # PyTorch's names; here all of them are one kind of record
+    return [type(name, (_Options,), {"__module__": __name__, "__doc__": f"{_Options.__doc__} PyTorch, torch.distributed.{name}."})
+            for name in names]
 
 
-class BroadcastOptions(_Options):
-    """Options of ProcessGroup.broadcast (PyTorch, torch.distributed.BroadcastOptions)."""
+(AllToAllOptions, AllgatherOptions, AllreduceCoalescedOptions, AllreduceOptions, BarrierOptions, BroadcastOptions, GatherOptions,
+ ReduceOptions, ReduceScatterOptions, ScatterOptions) = _options(
+    "AllToAllOptions", "AllgatherOptions", "AllreduceCoalescedOptions", "AllreduceOptions", "BarrierOptions", "BroadcastOptions",
+    "GatherOptions", "ReduceOptions", "ReduceScatterOptions", "ScatterOptions")
+
+
+class _CoalescingManager:
+    """The handles of collectives that were called together."""
+
+    def __init__(self):
+        self.works = []
+
+    def append(self, work):
+        if work is not None:
+            self.works.append(work)
+
+    def wait(self):
+        for work in self.works:
+            work.wait()
+
+
+@contextlib.contextmanager
+def _coalescing_manager(group=None, device=None, async_ops=False):
+    """Collectives inside run one after the other, as outside: nothing is gained by joining them on CPU."""
+    yield _CoalescingManager()
+
+
+@contextlib.contextmanager
+def record_comm(name):
+    """A named part of a profile (PyTorch, torch.distributed.record_comm)."""
+    from ..profiler import record_function
+
+    with record_function(name):
+        yield
+
+
+def _broadcast_coalesced(process_group, tensors, buffer_size, src=0, authoritative_rank=None):
+    """All processes get the tensors of the process `src` of the group."""
+    for tensor in tensors:
+        broadcast(tensor, group=process_group, group_src=src if authoritative_rank is None else authoritative_rank)
+
+
+def _object_to_tensor(obj, device=None, group=None):
+    from .. import from_numpy, tensor
+
+    data = _objects._dump(obj)
+    return from_numpy(data), tensor([data.size])
+
+
+def _tensor_to_object(tensor, tensor_size, group=None):
+    return _objects._load(tensor.cpu().numpy()[: int(tensor_size)])
+
+
+_all_gather_base, _reduce_scatter_base = all_gather_into_tensor, reduce_scatter_tensor
+_get_global_rank, _get_group_size = get_global_rank, get_world_size
 
 
 def is_gloo_available():
