@@ -283,7 +283,8 @@ class UntypedStorage:
     @classmethod
     def from_file(cls, filename, shared=False, nbytes=0) -> "UntypedStorage":
         """The first `nbytes` bytes of a file, mapped into memory. Writes stay private, or go to the file where `shared`, which also makes
-        the file or lengthens it. RuntimeError for a file that is not there or too short. Source: PyTorch, torch.UntypedStorage.from_file."""
+        the file or lengthens it. RuntimeError for a file that is not there or too short. Source: PyTorch,
+        torch.UntypedStorage.from_file."""
         try:
             with open(filename, "ab" if shared else "rb") as file:
                 have = file.seek(0, 2)
@@ -297,6 +298,10 @@ class UntypedStorage:
         if not nbytes:
             return cls()
         return cls.from_numpy_bytes(np.asarray(np.memmap(filename, np.uint8, "r+" if shared else "c", shape=(nbytes,))))
+
+    def untyped(self) -> "UntypedStorage":
+        """Itself; what a TypedStorage has too."""
+        return self
 
     def numpy_bytes(self) -> np.ndarray:
         flat = self._storage.export()

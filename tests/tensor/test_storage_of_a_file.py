@@ -13,6 +13,7 @@ def path(tmp_path):
 def test_private_bytes(path):
     storage = torch.UntypedStorage.from_file(path, False, 8)
     assert storage.nbytes() == 8 and storage.tolist() == list(range(8)) and storage[2:4].tolist() == [2, 3]
+    assert storage.untyped() is storage
     storage[0] = 99
     assert storage[0] == 99 and open(path, "rb").read(1) == b"\0"
     words = torch.asarray(torch.UntypedStorage.from_file(path, nbytes=16)[4:12], dtype=torch.uint8).view(dtype=torch.int16)
