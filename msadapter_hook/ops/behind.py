@@ -95,6 +95,18 @@ def _conv_weight(x, g, kernel, stride, padding, dilation, groups):
                          [0] * len(stride), groups, [False, True, False])[1]
 
 
+def _max_pool_index(x, kernel, stride, padding, dilation, out):
+    """Places of the largest elements; the output size says whether windows may stick out."""
+    n = len(kernel)
+    plain = [(m + 2 * p - d * (k - 1) - 1) // s + 1 for m, k, s, p, d in zip(x._size[2:], kernel, stride, padding, dilation)]
+    return dispatch.emit(f"max_pool{n}d_with_indices", x, list(kernel), list(stride), list(padding), list(dilation),
+                         plain != list(out))[1]
+
+
+def _places_add(g, index, size):
+    return g.new_zeros((*g._size[:2], size)).scatter_add(2, index, g)
+
+
 _OTHERS = {  # f(*tensors, **attributes)
     "cast": lambda a, dtype: a.to(DTYPE_OF[dtype]),
     "floor_divide": _floor_divide,
@@ -145,6 +157,9 @@ _OTHERS = {  # f(*tensors, **attributes)
     "tril": lambda a, diagonal: call("tril", a, diagonal), "triu": lambda a, diagonal: call("triu", a, diagonal),
     "roll": lambda a, shifts, axes: call("roll", a, list(shifts), list(axes)),
     "bias_add": lambda a, b: call("add", a, b.reshape((-1,) + (1,) * (a.ndim - 2))),
+    "max_pool_index": _max_pool_index, "places_add": _places_add, "places_get": lambda a, index: call("gather", a, 2, index),
+    "tied": lambda a, b: a, "threshold": lambda a, limit, value: call("nn.functional.threshold", a, limit, value),
+    "hardtanh": lambda a, low, high: call("nn.functional.hardtanh", a, low, high),
     "conv": _conv, "conv_bias": _conv, "conv_input": _conv_input, "conv_weight": _conv_weight,
 }
 
