@@ -69,6 +69,18 @@ def test_workers_find_their_variables(checkout, program, start):
     assert first["MASTER_PORT"] == second["MASTER_PORT"]
 
 
+def test_torchrun_leaves_another_torch_alone(checkout, program, tmp_path, project_root):
+    """Where a real torch is installed, torchrun is its own unless the environment asks for the hook."""
+    (tmp_path / "torch/distributed").mkdir(parents=True)
+    for folder in ("torch", "torch/distributed"):
+        (tmp_path / folder / "__init__.py").write_text("")
+    (tmp_path / "torch/distributed/run.py").write_text("import sys\n\n\ndef main():\n    print('the real one', sys.argv[1:])\n")
+    start = ["-c", "import sys; from msadapter_hook.launch import torchrun; sys.exit(torchrun())"]
+    path = os.pathsep.join([str(tmp_path), str(project_root)])
+    assert checkout.output(*start, "x.py", PYTHONPATH=path) == "the real one ['x.py']\n"
+    assert len(reports(checkout(*start, program(REPORT), PYTHONPATH=path, ENABLE_BACKWARD=1))) == 1
+
+
 def test_older_launcher_passes_the_local_rank(checkout, program):
     launcher = ["-m", "msadapter_hook", "-m", "torch.distributed.launch", "--nproc_per_node=2"]
     found = reports(checkout(*launcher, program(REPORT), "x"))

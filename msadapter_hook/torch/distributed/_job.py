@@ -76,7 +76,7 @@ class Job:
         self.rank, self.size, self.timeout = rank, size, timeout
         self._pids = {r: int(pid) for r, (host, pid) in enumerate(zip(hosts, pids)) if host == hosts[rank]}  # those we can look at
         self._one_host = len(set(hosts)) == 1
-        self._left = False
+        self._left, self._pid = False, _os.getpid()
         self.rounds = 1  # how often its processes have made a default group
 
     def start(self, store):
@@ -172,7 +172,7 @@ class Job:
 
     def leave(self):
         """The end of this process: say so, and stay as long as others may still need what runs here."""
-        if self._left:
+        if self._left or _os.getpid() != self._pid:  # a forked child has no part in it
             return
         self._left = True
         if getattr(sys, "last_value", None) is None and not launch.failed:  # a failing process ends at once, as a killed one does
