@@ -43,6 +43,7 @@ CASES = {
     "affine": (prims.affine_map, [numbers(2, 3, 4), numbers(5, 4), numbers(5)], {}),
     "affine, no bias": (prims.affine_map, [numbers(3, 4), numbers(5, 4)], {}),
     "affine, large": (prims.affine_map, [numbers(64, 80), numbers(48, 80), numbers(48)], {}),
+    "affine, in halves": (prims.affine_map, [numbers(301, 200), numbers(150, 200), numbers(150)], {}),
     "affine, no rows": (prims.affine_map, [numbers(0, 4), numbers(5, 4), numbers(5)], {}),
     "product": (prims.matmul, [numbers(3, 4), numbers(4, 5)], {}),
     "product, large and transposed": (prims.matmul, [numbers(80, 64).T, numbers(48, 80)], {"transpose_b": True}),

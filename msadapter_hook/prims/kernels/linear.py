@@ -16,6 +16,7 @@ from .. import linear
 from .trust import Family
 
 FLOATS = frozenset([np.dtype(np.float32), np.dtype(np.float64)])
+_HALVES = 1 << 23  # multiplications from which on the rows are halved between two processors
 _TWO_THREADS = 9216  # elements of a matrix from which on OpenBLAS takes a second thread, which may be long in coming
 _SMALL, _LARGE = 1 << 16, 1 << 24 if (os.cpu_count() or 1) > 2 else 1 << 62  # multiplications between which oneDNN is asked
 
@@ -36,19 +37,20 @@ def column_sums(a):
 
 
 class Product:
-    """(n, k) times (k, m), each stored by rows or (`transposed`) by columns, and a bias of m numbers or none."""
+    """(n, k) times (k, m), each stored by rows or (`transposed`) by columns, and a bias of m numbers or none. `half` tells two that
+    run side by side apart."""
 
-    def __init__(self, n, k, m, transposed, bias):
+    def __init__(self, n, k, m, transposed, bias, half=0):
         left = onednn.layout((n, k), (1, n) if transposed[0] else (k, 1))
         right = onednn.layout((k, m), (1, k) if transposed[1] else (m, 1))
         result, added = onednn.layout((n, m)), onednn.layout((1, m)) if bias else None
         description = Description("matmul", left, right, added, result)
         roles = [(SOURCE, left), (WEIGHTS, right), (TARGET, result)]
         self._operation = Operation(description, roles + ([(BIAS, added)] if bias else []))
-        self._shape, self._lock = (n, m), Lock()
+        self._lock = Lock()
 
-    def __call__(self, a, b, *bias):
-        y = np.empty(self._shape, np.float32)
+    def __call__(self, y, a, b, *bias):
+        """Put the product into `y`."""
         with self._lock:
             self._operation(a, b, y, *bias)
         return y
@@ -57,8 +59,8 @@ class Product:
 def _check():
     rng = np.random.default_rng(0)
     a, b, c = (rng.standard_normal(shape, np.float32) for shape in ((5, 7), (7, 6), 6))
-    yield Product(5, 7, 6, (False, False), True)(a, b, c), a @ b + c
-    yield Product(7, 5, 7, (True, True), False)(a, np.ascontiguousarray(a)), a.T @ a.reshape(7, 5).T
+    yield Product(5, 7, 6, (False, False), True)(np.empty((5, 6), np.float32), a, b, c), a @ b + c
+    yield Product(7, 5, 7, (True, True), False)(np.empty((7, 7), np.float32), a, a), a.T @ a.reshape(7, 5).T
 
 
 _operation = Family("matrix product", _check).operation(Product)
@@ -69,14 +71,23 @@ def _stored(a):
     return False if a.flags.c_contiguous else True if a.flags.f_contiguous else None
 
 
-def product(a, b, *bias):
-    """The product of two matrices, and a bias added to its rows."""
+def product(a, b, *bias, alone=True):
+    """The product of two matrices, and a bias added to its rows. `alone`: no other runs beside it."""
     (n, k), m = a.shape, b.shape[1]
     if _SMALL < n * k * m < _LARGE and a.dtype == b.dtype == np.float32:
         transposed = _stored(a), _stored(b)
-        made = _operation(n, k, m, transposed, bool(bias)) if None not in transposed else None
-        if made is not None:
-            return made(a, b, *bias)
+        if alone and n * k * m >= _HALVES and transposed[0] is False and transposed[1] is not None:
+            parts = [slice(0, n // 2), slice(n // 2, n)]
+        else:
+            parts = [slice(0, n)]
+        made = [_operation(p.stop - p.start, k, m, transposed, bool(bias), i) if None not in transposed else None
+                for i, p in enumerate(parts)]
+        if None not in made:
+            y = np.empty((n, m), np.float32)
+            if len(parts) == 1:
+                return made[0](y, a, b, *bias)
+            onednn.side_by_side(*[lambda f=f, p=p: f(y[p], a[p], b, *bias) for f, p in zip(made, parts)])
+            return y
     y = a @ b
     if bias:
         y += bias[0]
@@ -94,10 +105,10 @@ def _affine_back(kept, grads, needs, x, w, *bias):
     found = [None] * len(needs)
 
     def input_gradient():
-        found[0] = product(g, w).reshape(x.shape)
+        found[0] = product(g, w, alone=not needs[1]).reshape(x.shape)
 
     def weight_gradient():
-        found[1] = product(g.T, flat)
+        found[1] = product(g.T, flat, alone=not needs[0])
 
     if needs[0] and needs[1]:
         onednn.side_by_side(input_gradient, weight_gradient, g.size * w.shape[1])
