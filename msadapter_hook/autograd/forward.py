@@ -87,6 +87,8 @@ def pushed(primitive, inputs, attributes, outputs, tangents):
     """The tangents of the outputs (None where there is none)."""
     if primitive.name == "graft":  # the data of one value under the history of another: the tangent comes with the data
         return [tangents[1]]
+    if primitive.name == "overwrite":  # nothing of the old value is left
+        return [tangents[1] if tangents[1] is not None else prims.zeros_like(outputs[0])]
     if primitive.name in LINEAR:
         given = [t if t is not None else prims.zeros_like(v) if v.dtype.kind in "fcV" else v for v, t in zip(inputs, tangents)]
         return [primitive(*given, **attributes)]

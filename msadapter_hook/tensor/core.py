@@ -200,13 +200,13 @@ class TensorBase:
         if self._moves:
             base = history.read()
             result = write_through(self._moves, base, new)
-            if state.enabled and not result.requires_grad and base.requires_grad:
+            if state.enabled and not result.requires_grad and base.requires_grad or state.levels and _forgets(base, result):
                 result = prims.overwrite(base, result)
             if result.node is not None and result.node.operator is None:
                 result.node.operator = "CopySlices"
             history.write(result)
             return
-        if state.enabled and not new.requires_grad and history.value.requires_grad:
+        if state.enabled and not new.requires_grad and history.value.requires_grad or state.levels and _forgets(history.value, new):
             new = prims.overwrite(history.read(), new)
         history.write(new)
         if storage.buffer is None:
@@ -469,6 +469,11 @@ class TensorBase:
 def DISABLED_DISPATCH(func, types, args=(), kwargs=None):
     """The `__torch_dispatch__` of classes that do not ask for it."""
     raise RuntimeError("the class defines no __torch_dispatch__")
+
+
+def _forgets(old, new):
+    """Whether a write leaves nothing of a value that has a tangent: then the tangent becomes zero, it does not go away."""
+    return any(level.tangent(old) is not None and level.tangent(new) is None for level in state.levels)
 
 
 def DISABLED(cls, func, types, args=(), kwargs=None):

@@ -12,3 +12,17 @@ def test_a_tangent_of_the_same_layout_is_kept_and_of_another_copied():
         other = fwAD.unpack_dual(fwAD.make_dual(primal, tangent.T)).tangent
         assert other is not tangent and torch.equal(other, tangent.T)
         assert torch.equal(fwAD.unpack_dual(dual * 2).tangent, tangent * 2)
+
+
+def test_what_is_written_over_a_dual_tensor_has_a_tangent_of_zero():
+    writes = [lambda d: d.normal_(), lambda d: d.bernoulli_(0.5), lambda d: d.random_(), lambda d: d.zero_(), lambda d: d.fill_(2.0),
+              lambda d: d.copy_(torch.zeros(3))]
+    for write in writes:
+        with fwAD.dual_level():
+            dual = fwAD.make_dual(torch.ones(3), torch.tensor([1.0, 2.0, 3.0]))
+            write(dual)
+            assert fwAD.unpack_dual(dual).tangent.tolist() == [0, 0, 0]
+    with fwAD.dual_level():
+        dual = fwAD.make_dual(torch.ones(3), torch.tensor([1.0, 2.0, 3.0]))
+        dual[:1].uniform_()
+        assert fwAD.unpack_dual(dual).tangent.tolist() == [0, 2, 3]
