@@ -174,6 +174,9 @@ class Description:
         return c_void_p(library().calls.dnnl_primitive_desc_query_md(self, _QUERY[what], index))
 
 
+_KEPT_SCRATCH = 1 << 14  # floats
+
+
 class Operation:
     """A primitive of the library with its stream, memory objects and scratch memory; called with arrays, in the order of
     `roles`. One call at a time: whoever shares it between threads holds a lock."""
@@ -186,7 +189,8 @@ class Operation:
         lib.check(lib.calls.dnnl_stream_create(byref(stream), lib.engine, 1), "a stream")
         self._owned = [_Owned(primitive, "primitive"), _Owned(stream, "stream")]
         scratch = description.layout("scratch")
-        self._scratch = room(scratch)
+        self._room = lib.calls.dnnl_memory_desc_get_size(scratch) // 4 + 16
+        self._scratch = np.empty(self._room, np.float32) if self._room <= _KEPT_SCRATCH else None
         roles = [*roles, (SCRATCH, scratch)]
         self._arguments, memories = (_Argument * len(roles))(), []
         for argument, (role, its_layout) in zip(self._arguments, roles):
@@ -196,7 +200,9 @@ class Operation:
             argument.role, argument.memory = role, memory.value
             memories.append(memory.value)
         self._place, self._execute = lib.calls.dnnl_memory_set_data_handle, lib.calls.dnnl_primitive_execute
-        self._place(memories.pop(), address(self._scratch))
+        self._scratch_memory = memories.pop()
+        if self._scratch is not None:
+            self._place(self._scratch_memory, address(self._scratch))
         self._memories, self._count = memories, len(roles)
         self._primitive, self._stream = primitive.value, stream.value
 
@@ -204,6 +210,9 @@ class Operation:
         place = self._place
         for memory, array in zip(self._memories, arrays):
             place(memory, array.__array_interface__["data"][0])
+        if self._scratch is None:  # large, and there may be many operations: taken for the call
+            scratch = np.empty(self._room, np.float32)
+            place(self._scratch_memory, address(scratch))
         if self._execute(self._primitive, self._stream, self._count, self._arguments):
             raise RuntimeError(f"oneDNN failed in {self._description.kind}")
 

@@ -43,7 +43,7 @@ class Family:
         """Keep what `make` builds for hashable arguments; the result gives None where the family cannot be used, or not for
         these."""
 
-        @lru_cache(maxsize=512)
+        @lru_cache(maxsize=256)
         def build(*arguments):
             try:
                 return make(*arguments)
