@@ -12,6 +12,7 @@ import numpy as np
 
 from msadapter_hook import prims
 from msadapter_hook.tape import Value, no_grad, value_of
+from msadapter_hook.tape.abstract import Meta
 from msadapter_hook.tape.recording import state
 
 from . import geometry, view
@@ -268,8 +269,13 @@ class UntypedStorage:
 
     def __init__(self, size=0, *, device=None, _history=None):
         if _history is None:
-            flat = value_of(np.zeros(int(size), np.uint8))
-            _history = new_storage(flat, (flat.size,), (1,))
+            given = None if hasattr(size, "__index__") else np.array(list(size)).astype(np.uint8)
+            length = int(size) if given is None else given.size
+            if str(device) == "meta":
+                flat = Meta((length,), np.dtype(np.uint8))
+            else:
+                flat = value_of(np.zeros(length, np.uint8) if given is None else given)
+            _history = new_storage(flat, (length,), (1,))
         self._history = _history
         self._storage = _history.storage
 
@@ -333,7 +339,19 @@ class UntypedStorage:
 
         return self._storage.device or cpu
 
+    def _readable(self):
+        """NotImplementedError where there is nothing to read."""
+        if self._storage.root.value.abstract:
+            raise NotImplementedError(f"Not available for '{self.device.type}' device type")
+
+    def cpu(self):
+        """This storage, which is on the host. NotImplementedError where it has no data."""
+        if self._storage.root.value.abstract:
+            raise self._storage.root.value.refuse()
+        return self
+
     def __getitem__(self, item):
+        self._readable()
         found = self.numpy_bytes()[item]
         return int(found) if not isinstance(item, slice) else UntypedStorage.from_numpy_bytes(found)
 
@@ -342,6 +360,7 @@ class UntypedStorage:
         self._storage.generation += 1
 
     def tolist(self):
+        self._readable()
         return self.numpy_bytes().tolist()
 
     def __eq__(self, other):

@@ -111,7 +111,10 @@ class TypedStorage:
             array = np.zeros(int(args[0]), dtype.numpy)
         else:
             array = np.array(list(args[0])).astype(dtype.numpy)
-        self._memory = PendingStorage(array)
+        if str(device) == "meta":
+            self._memory = UntypedStorage(array.nbytes, device=device)
+        else:
+            self._memory = PendingStorage(array)
 
     @property
     def _untyped_storage(self):
@@ -171,6 +174,7 @@ class TypedStorage:
     def __getitem__(self, index):
         if isinstance(index, slice):
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
+        self._untyped_storage._readable()
         if not isinstance(index, int):
             raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
         if not -len(self) <= index < len(self):
@@ -186,7 +190,8 @@ class TypedStorage:
         return iter(self.tolist())
 
     def tolist(self):
-        """The elements as Python numbers."""
+        """The elements as Python numbers. NotImplementedError for the device "meta"."""
+        self._untyped_storage._readable()
         return self._numpy().tolist()
 
     def fill_(self, value):
@@ -213,7 +218,9 @@ class TypedStorage:
         return memo[id(self)]
 
     def cpu(self):
-        """This storage on the host."""
+        """This storage on the host. NotImplementedError where it has no data."""
+        if self.device.type == "meta":
+            self._untyped_storage.numpy_bytes()  # says that there is nothing to copy
         return self
 
     @property
@@ -222,7 +229,9 @@ class TypedStorage:
         return self._untyped_storage._cdata
 
     def share_memory_(self):
-        """Worker threads share all memory; nothing to move."""
+        """Worker threads share all memory; nothing to move. RuntimeError where there is no memory."""
+        if self.device.type == "meta":
+            raise RuntimeError("share_memory_ is only available on CPU")
         return self
 
     def is_shared(self):
@@ -262,7 +271,7 @@ class TypedStorage:
     __hash__ = object.__hash__
 
     def __str__(self):
-        values = "\n ".join(str(value) for value in self.tolist())
+        values = "..." if self.device.type == "meta" else "\n ".join(str(value) for value in self.tolist())
         return f" {values}\n[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
 
     __repr__ = __str__

@@ -135,3 +135,19 @@ def test_files_keep_them():
     torch.save(torch.ones(2, 3, device="meta"), buffer)
     buffer.seek(0)
     assert repr(torch.load(buffer)) == "tensor(..., device='meta', size=(2, 3))"
+
+
+@pytest.mark.parametrize("given", [(), (0,), (100,), ([1, 2, 3],)])
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_storages_have_a_size_and_no_data(given):
+    for kind in (torch.TypedStorage, torch.UntypedStorage):
+        made, plain = kind(*given, device="meta"), kind(*given)
+        assert (made.device.type, made.nbytes(), made.size(), made.data_ptr()) == ("meta", plain.nbytes(), plain.size(), 0)
+        with pytest.raises(NotImplementedError, match="Not available for 'meta' device type"):
+            made[0]
+        with pytest.raises(NotImplementedError, match="Not available for 'meta' device type"):
+            made.tolist()
+        with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!"):
+            made.cpu()
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!"):
+        torch.TypedStorage([1, 2]).copy_(torch.TypedStorage([1, 2], device="meta"))
