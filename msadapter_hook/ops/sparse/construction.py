@@ -225,7 +225,8 @@ def check_compressed(pointers, others, elements, size, layout):
         raise RuntimeError(f"`0 <= {names[0]}[..., 1:] - {names[0]}[..., :-1] <= {'ncols' if which else 'nrows'}` is not satisfied.")
     if other.size and (other.min() < 0 or other.max() >= reach):
         raise RuntimeError(f"`0 <= {names[1]} < {'ncols' if which else 'nrows'}` is not satisfied.")
-    for starts, one in zip(start.reshape(-1, start.shape[-1]), other.reshape(-1, other.shape[-1])):
+    many = int(np.prod(start.shape[:-1], dtype=np.int64))
+    for starts, one in zip(start.reshape(many, -1), other.reshape(many, other.shape[-1])):
         same_line = np.ones(max(one.size - 1, 0), bool)
         same_line[starts[1:-1][(starts[1:-1] > 0) & (starts[1:-1] < one.size)] - 1] = False
         if (np.diff(one)[same_line] <= 0).any():
