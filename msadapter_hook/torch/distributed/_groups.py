@@ -133,8 +133,9 @@ def get_node_local_rank(fallback_rank=None):
 
 
 def get_pg_count():
-    """How many groups this process is in. Source: PyTorch, torch.distributed.get_pg_count."""
-    return len(_world.groups)
+    """How many groups have been made since init_process_group, that one and ended ones included. Source: PyTorch,
+    torch.distributed.get_pg_count."""
+    return _world.count
 
 
 def _check_timeout(timeout):
