@@ -265,7 +265,9 @@ def a_backward_within_a_backward_needs_a_static_graph(rank):
         return first.weight.grad.tolist()
 
     def model():
-        return nn.Sequential(nn.Linear(2, 1, bias=False), nn.Linear(1, 1, bias=False))
+        made = nn.Sequential(nn.Linear(2, 1, bias=False), nn.Linear(1, 1, bias=False))
+        made[1].register_parameter("unused", nn.Parameter(torch.ones(1)))  # so that the bucket is not full when the error comes
+        return made
 
     assert gradients(DDP(model(), static_graph=True)) == [[3.0, 3.0]]
     with raises(RuntimeError, "1 with name 1.weight has been marked as ready twice"):
