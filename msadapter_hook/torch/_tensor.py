@@ -2,11 +2,12 @@
 from collections import OrderedDict
 
 from msadapter_hook.tensor import Tensor
-from msadapter_hook.tensor.dtype import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
+from msadapter_hook.tensor.dtype import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 
 from ._utils import (
     _get_obj_state,
     _rebuild_meta_tensor_no_storage,
+    _rebuild_nested_tensor,
     _rebuild_sparse_tensor,
     _rebuild_tensor_v2,
     _rebuild_tensor_v3,
@@ -46,6 +47,9 @@ def _reduce_compound(self):
         return _rebuild_sparse_tensor, (self.layout, (self.crow_indices(), self.col_indices(), self.values().detach(), self.size()))
     if self.layout in (sparse_csc, sparse_bsc):
         return _rebuild_sparse_tensor, (self.layout, (self.ccol_indices(), self.row_indices(), self.values().detach(), self.size()))
+    if self.is_nested and self.layout is strided:
+        return _rebuild_nested_tensor, (self.values().detach(), self._nested_tensor_size(), self._nested_tensor_strides(),
+                                        self._nested_tensor_storage_offsets())
     return self._reduced()
 
 

@@ -157,7 +157,21 @@ def _unsupported(kind):
 
 
 _rebuild_qtensor = _unsupported("quantized")
-_rebuild_nested_tensor = _unsupported("nested")
+
+
+def _rebuild_nested_tensor(buffer, sizes, strides, storage_offsets):
+    """A strided nested tensor from its elements and the geometry of each tensor, which is checked: files lie."""
+    from .nested import as_nested_tensor
+
+    pieces = []
+    for size, stride, offset in zip(sizes.tolist(), strides.tolist(), storage_offsets.tolist()):
+        last = offset + sum((n - 1) * s for n, s in zip(size, stride)) if 0 not in size else 0
+        if offset < 0 or min(size, default=0) < 0 or min(stride, default=0) < 0 or 0 not in size and last >= buffer.numel():
+            raise RuntimeError(f"a tensor of size {size}, strides {stride} and offset {offset} does not fit into {buffer.numel()} elements")
+        pieces.append(buffer.as_strided(size, stride, offset) if buffer.numel() else buffer.new_empty(size))
+    return as_nested_tensor(pieces).detach()
+
+
 _rebuild_wrapper_subclass = _unsupported("wrapper subclass")
 
 
