@@ -9,7 +9,7 @@ from msadapter_hook.tape import no_grad, value_of
 from msadapter_hook.tensor import Size, from_value
 from msadapter_hook.tensor.core import DTYPE_OF
 
-from ._contract import shaped, tied
+from ._contract import shaped
 from .promotion import dtype_of, floating, is_floating, promote, to
 from .registry import call, composite, operator, plain
 
@@ -237,7 +237,7 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
     """Layer norm with the mean and inverse deviation that it used. Source: PyTorch, torch.native_layer_norm."""
     shape = tuple(normalized_shape)
     rows, out = _layer_norm(input, shape, weight, bias, eps)
-    mean, inverse = (tied(v.detach(), input) for v in _row_statistics(rows, eps))  # only `out` carries a gradient
+    mean, inverse = (v.detach() for v in _row_statistics(rows, eps))  # only `out` carries a gradient
     kept = input.shape[:-len(shape)] + (1,) * len(shape)
     return out, shaped(mean, kept), shaped(inverse, kept)
 

@@ -174,3 +174,8 @@ def test_positions_from_inference_mode_cannot_be_kept():
         i = torch.tensor([0, 1])
     with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
         leaf(3)[i]
+
+
+def test_statistics_of_a_layer_norm_carry_no_gradient():
+    out, mean, inverse = torch.native_layer_norm(leaf(2, 3), (3,), None, None, 1e-5)
+    assert out.requires_grad and not mean.requires_grad and not inverse.requires_grad
