@@ -44,7 +44,7 @@ class Board:
     """Counters and words that all processes see, served by rank 0 (MindSpore's TCPStore; 0.1 ms an access)."""
 
     def __init__(self, host, port, size, serve, timeout):
-        self._client = TCPStoreClient(host, port, serve, int(timeout * 1000), size, False)
+        self._client = TCPStoreClient(host, port, serve, min(int(timeout * 1000), 2**31 - 1), size, False)
 
     def add(self, key, number):
         """Add to a counter and give its value; a counter that nobody has touched is 0."""
@@ -97,7 +97,7 @@ def start(board, rank, size, timeout):
     store.instance = board._client
     hook = sys.excepthook
     try:
-        _init_with_store("mccl", timedelta(seconds=timeout), size, rank, store)
+        _init_with_store("mccl", timedelta(seconds=min(timeout, 2**31 // 1000)), size, rank, store)
     finally:
         sys.excepthook = hook
 

@@ -1,6 +1,8 @@
 # The processes of a job: how MindSpore's communication is started among them, who is still there, and the end.
 # One job at most lives in a process; process groups come and go over it.
 import atexit
+import multiprocessing
+import multiprocessing.util
 import os as _os
 import socket
 import sys
@@ -53,6 +55,8 @@ def begin(store, rank, size, timeout):
     job.start(store)
     _current = job
     atexit.register(job.leave)
+    if multiprocessing.parent_process() is not None:  # a forked process ends without Python's own end
+        multiprocessing.util.Finalize(None, job.leave, exitpriority=100)
     return job
 
 
@@ -98,14 +102,14 @@ class Job:
             store.set("engine", f"{host}|{port}|{self.name}")
         else:
             host, port, self.name = store.get("engine").decode().split("|")
-            self.board = communication.Board(host, int(port), self.size, False, self.timeout)
+            self.board = self._asked(lambda: communication.Board(host, int(port), self.size, False, self.timeout))
         # MindSpore waits with Python's lock held: until all are here, rank 0 must go on serving the store
         self.board.add("here", 1)
         self.wait(lambda: self.board.read("here") == self.size, range(self.size), self.timeout, lambda gone: "init_process_group")
         if communication.started():
             self._check(*communication.start_by_scheduler())
         else:
-            communication.start(self.board, self.rank, self.size, self.timeout)
+            self._asked(lambda: communication.start(self.board, self.rank, self.size, self.timeout))
 
     def _check(self, rank, size):
         if (rank, size) != (self.rank, self.size):

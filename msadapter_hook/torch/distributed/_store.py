@@ -82,7 +82,7 @@ class Table:
     def wait(self, keys, seconds):
         """True when all keys are there, False where one is missing after the seconds."""
         with self.changed:
-            return self.changed.wait_for(lambda: all(key in self.data for key in keys), seconds)
+            return self.changed.wait_for(lambda: all(key in self.data for key in keys), min(seconds, threading.TIMEOUT_MAX))
 
 
 class Store:

@@ -4,7 +4,7 @@ from urllib.parse import parse_qs, urlparse, urlunparse
 
 from msadapter_hook import settings
 
-from ._store import FileStore, PrefixStore
+from ._store import FileStore, HashStore, PrefixStore
 from ._tcp_store import TCPStore
 
 __all__ = ["register_rendezvous_handler", "rendezvous"]
@@ -101,6 +101,10 @@ def check_rank(rank, world_size):
 
 def _serve(host, port, rank, world_size, timeout):
     check_rank(rank, world_size)
+    if world_size == 1:  # nobody to serve
+        store = HashStore()
+        store.set_timeout(timeout)
+        return store
     if settings.variable("TORCHELASTIC_USE_AGENT_STORE") == "True":  # the launcher serves already
         attempt = settings.variable("TORCHELASTIC_RESTART_COUNT", "0")
         return PrefixStore(f"/worker/attempt_{attempt}", TCPStore(host, port, world_size, False, timeout))
