@@ -37,6 +37,18 @@ CASES = {
     "gelu by tanh": (prims.gelu, [numbers(4, 5)], {"approximate": "tanh"}),
     "gelu of images": (prims.gelu, [channels_last(numbers(2, 3, 4, 5))], {"approximate": "none"}),
     "gelu of a transposed matrix": (prims.gelu, [numbers(4, 5).T], {"approximate": "none"}),
+    "silu": (prims.silu, [numbers(4, 5)], {}),
+    "leaky relu": (prims.leaky_relu, [channels_last(numbers(2, 3, 4, 5))], {"slope": 0.2}),
+    "bias of rows": (prims.bias_add, [numbers(4, 5), numbers(5)], {}),
+    "bias of images": (prims.bias_add, [channels_last(numbers(2, 3, 4, 5)), numbers(3)], {}),
+    "bias of volumes": (prims.bias_add, [numbers(2, 3, 4, 5, 6), numbers(3)], {}),
+    "product of stacks, large": (prims.matmul, [numbers(2, 3, 64, 80), numbers(2, 3, 80, 64)], {}),
+    "product of stacks, large and transposed": (prims.matmul, [numbers(3, 80, 64).swapaxes(1, 2), numbers(3, 64, 80)],
+                                                {"transpose_b": True}),
+    "transposed convolution": (prims.conv_input, [numbers(2, 4, 4, 5), numbers(4, 3, 3, 2)], {
+        "size": (8, 6), "stride": (2, 1), "padding": (1, 0), "dilation": (1, 1), "groups": 1}),
+    "transposed convolution in groups": (prims.conv_input, [numbers(2, 4, 4, 5), numbers(4, 3, 3, 2)], {
+        "size": (7, 6), "stride": (2, 1), "padding": (1, 0), "dilation": (1, 1), "groups": 2}),
     "softmax": (prims.softmax, [numbers(2, 3, 7)], {"axis": 2}),
     "softmax of the middle": (prims.softmax, [numbers(2, 3, 7)], {"axis": 1}),
     "log_softmax": (prims.log_softmax, [numbers(4, 7)], {"axis": 1}),

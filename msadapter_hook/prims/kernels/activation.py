@@ -5,7 +5,20 @@ from threading import Lock
 import numpy as np
 
 from msadapter_hook.backend import onednn
-from msadapter_hook.backend.onednn import GELU_ERF, GELU_TANH, SOFTMAX, SOURCE, TARGET, TRAINING, Description, Operation, gradient
+from msadapter_hook.backend.onednn import (
+    GELU_ERF,
+    GELU_TANH,
+    LEAKY_RELU,
+    LOGISTIC,
+    SOFTMAX,
+    SOURCE,
+    SWISH,
+    TARGET,
+    TRAINING,
+    Description,
+    Operation,
+    gradient,
+)
 from msadapter_hook.tape.kernel import Kernel
 
 from .. import activation, pointwise, reduction
@@ -69,14 +82,13 @@ def _log_softmax_back(y, grads, needs, a, *, axis):
 
 
 # ------------------------------------------------------------------------------------------------ oneDNN
-class Gelu:
-    """So many numbers, by the formula with erf or with tanh."""
+class Elementwise:
+    """So many numbers through a formula of the library, which may have a parameter."""
 
-    def __init__(self, count, approximate):
-        flat, zero = onednn.layout((count,)), onednn.number(0)
-        formula = GELU_TANH if approximate == "tanh" else GELU_ERF
-        forward = Description("eltwise_forward", TRAINING, formula, flat, flat, zero, zero)
-        backward = Description("eltwise_backward", formula, flat, flat, flat, zero, zero, forward)
+    def __init__(self, count, formula, parameter):
+        flat, given, zero = onednn.layout((count,)), onednn.number(parameter), onednn.number(0)
+        forward = Description("eltwise_forward", TRAINING, formula, flat, flat, given, zero)
+        backward = Description("eltwise_backward", formula, flat, flat, flat, given, zero, forward)
         self._forward = Operation(forward, [(SOURCE, flat), (TARGET, flat)])
         self._backward = Operation(backward, [(SOURCE, flat), (gradient(TARGET), flat), (gradient(SOURCE), flat)])
         self._lock = Lock()
@@ -118,13 +130,22 @@ class Softmax:
             self._backward(y, g, dx)
 
 
-def _check_gelu():
-    x = np.linspace(-4, 4, 99, dtype=np.float32)
+_FORMULAS = (  # primitive, attributes, formula, parameter
+    (activation.gelu, {"approximate": "none"}, GELU_ERF, 0.0),
+    (activation.gelu, {"approximate": "tanh"}, GELU_TANH, 0.0),
+    (activation.silu, {}, SWISH, 1.0),
+    (activation.leaky_relu, {"slope": 0.25}, LEAKY_RELU, 0.25),
+    (pointwise.sigmoid, {}, LOGISTIC, 0.0),
+)
+
+
+def _check_elementwise():
+    x = np.linspace(-4, 4, 98, dtype=np.float32)
     step = 1e-4
-    for approximate in ("none", "tanh"):
-        made = Gelu(x.size, approximate)
-        yield made.forward(x), activation.gelu.host(x, approximate=approximate)
-        high, low = (activation.gelu.host(x.astype(np.float64) + s, approximate=approximate) for s in (step, -step))
+    for primitive, attributes, formula, parameter in _FORMULAS:
+        made = Elementwise(x.size, formula, parameter)
+        yield made.forward(x), primitive.host(x, **attributes)
+        high, low = (primitive.host(x.astype(np.float64) + s, **attributes) for s in (step, -step))
         yield made.backward(x, x), x * (high - low) / (2 * step)
 
 
@@ -139,21 +160,33 @@ def _check_softmax():
     yield dx, _softmax_back(y, [g], None, x, axis=1)[0]
 
 
-_gelu_operation = Family("gelu", _check_gelu).operation(Gelu)
+_elementwise = Family("activations", _check_elementwise).operation(Elementwise)
 softmax_operation = Family("softmax", _check_softmax).operation(Softmax)
 
 
-def _gelu(keep, a, *, approximate):
-    made = _gelu_operation(a.size, approximate) if a.size else None
+def _by_formula(choose):
+    """Forward and backward by the library; `choose(**attributes)` gives the formula and its parameter."""
+
+    def forward(keep, a, **attributes):
+        made = _elementwise(a.size, *choose(**attributes)) if a.size else None
+        if made is None:
+            return None
+        a = dense(a)
+        return made.forward(a), (made, a)
+
+    def backward(kept, grads, needs, a, **attributes):
+        made, a = kept
+        return [made.backward(a, alike(grads[0], a))]
+
+    return forward, backward
+
+
+def _sigmoid(keep, a):
+    made = _elementwise(a.size, LOGISTIC, 0.0) if a.size and a.dtype == np.float32 else None
     if made is None:
-        return None
-    a = dense(a)
-    return made.forward(a), (made, a)
-
-
-def _gelu_back(kept, grads, needs, a, *, approximate):
-    made, a = kept
-    return [made.backward(a, alike(grads[0], a))]
+        return _keeping_result(pointwise.sigmoid.host)(keep, a)
+    y = made.forward(dense(a))
+    return y, y
 
 
 def _softmax(keep, a, *, axis):
@@ -179,9 +212,11 @@ def _softmax_back_by(kept, grads, needs, a, *, axis):
 
 KERNELS = {
     pointwise.relu: Kernel(_relu, _relu_back, dtypes=FLOATS),
-    pointwise.sigmoid: Kernel(_keeping_result(pointwise.sigmoid.host), _sigmoid_back, dtypes=FLOATS),
+    pointwise.sigmoid: Kernel(_sigmoid, _sigmoid_back, dtypes=FLOATS),
     pointwise.tanh: Kernel(_keeping_result(pointwise.tanh.host), _tanh_back, dtypes=FLOATS),
-    activation.gelu: Kernel(_gelu, _gelu_back),
+    activation.gelu: Kernel(*_by_formula(lambda *, approximate: (GELU_TANH if approximate == "tanh" else GELU_ERF, 0.0))),
+    activation.silu: Kernel(*_by_formula(lambda: (SWISH, 1.0))),
+    activation.leaky_relu: Kernel(*_by_formula(lambda *, slope: (LEAKY_RELU, float(slope)))),
     reduction.softmax: Kernel(_softmax, _softmax_back_by),
     reduction.log_softmax: Kernel(_keeping_result(reduction.log_softmax.host), _log_softmax_back, dtypes=FLOATS),
 }

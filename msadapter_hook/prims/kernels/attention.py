@@ -7,7 +7,7 @@ from msadapter_hook.tape.kernel import Kernel
 from .. import movement, reduction
 from ..attention import attention
 from .activation import softmax_operation
-from .layout import has_nan
+from .layout import has_nan, spread_out
 from .linear import FLOATS
 
 
@@ -38,7 +38,7 @@ def _attention(keep, q, k, v, mask=None, *, scale):
 
 def _attention_back(kept, grads, needs, q, k, v, mask=None, *, scale):
     made, weights = kept
-    g, found = grads[0], [None] * len(needs)
+    g, found = spread_out(grads[0]), [None] * len(needs)
     if needs[2]:
         found[2] = np.matmul(weights.swapaxes(-1, -2), g, out=_heads_last(v.shape, v.dtype))
     if not (needs[0] or needs[1] or mask is not None and needs[3]):

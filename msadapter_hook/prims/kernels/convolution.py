@@ -75,7 +75,7 @@ class Convolution:
 
     def backward(self, x, w, g, needs):
         """Gradients of x, w and the bias; None for those not needed."""
-        dx = np.empty(self._shape, np.float32) if needs[0] else None
+        dx = np.empty(self._shape, np.float32) if needs[0] else None  # x is not read for it
         dw = np.empty(self._weight, np.float32) if needs[1] or needs[2] else None
         db = np.empty(self._weight[0], np.float32) if self._bias and dw is not None else None
 
@@ -140,7 +140,30 @@ def _backward(kept, grads, needs, x, w, *bias, **attributes):
     return found + [db] if bias else found
 
 
+# The transposed convolution is the gradient of the images; its own gradients are a convolution and the gradient of the weights.
+def _transposed(keep, g, w, *, size, stride, padding, dilation, groups):
+    shape = (g.shape[0], w.shape[1] * groups, *size)
+    if g.size == 0 or convolution.out_size(size, w.shape[2:], stride, padding, dilation) != g.shape[2:]:
+        return None
+    made = _operation(shape, w.shape, stride, padding, dilation, groups, False) if g.ndim in (4, 5) and w.size else None
+    if made is None:
+        return None
+    gl, w = as_channels_last(g), np.ascontiguousarray(w)
+    return as_channels_second(made.backward(None, w, gl, (True, False, False))[0]), (made, gl, w)
+
+
+def _transposed_back(kept, grads, needs, g, w, **attributes):
+    made, gl, w = kept
+    h, found = as_channels_last(grads[0]), [None, None]
+    if needs[0]:
+        found[0] = as_channels_second(made.forward(h, w, None))
+    if needs[1]:
+        found[1] = made.backward(h, w, gl, (False, True, False))[1]
+    return found
+
+
 KERNELS = {
+    convolution.conv_input: Kernel(_transposed, _transposed_back),
     convolution.conv: Kernel(_forward, _backward),
     convolution.conv_bias: Kernel(_forward, _backward),
 }

@@ -23,6 +23,11 @@ def dense(a):
     return np.ascontiguousarray(a)
 
 
+def spread_out(a):
+    """The array itself, or a copy where it repeats elements (a sum's gradient does): NumPy would multiply it without BLAS."""
+    return np.ascontiguousarray(a) if 0 in a.strides[-2:] else a
+
+
 def alike(a, model):
     """`a` lying in memory as `model`, of the same shape; copied only where it does not."""
     if a.strides == model.strides:

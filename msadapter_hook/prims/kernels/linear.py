@@ -13,9 +13,11 @@ from msadapter_hook.backend.onednn import BIAS, SOURCE, TARGET, WEIGHTS, Descrip
 from msadapter_hook.tape.kernel import Kernel
 
 from .. import linear
+from .layout import as_channels_last, as_channels_second, dense, spread_out
 from .trust import Family
 
 FLOATS = frozenset([np.dtype(np.float32), np.dtype(np.float64)])
+_EACH = 1 << 18  # multiplications of one matrix of a stack from which on they are taken one by one
 _HALVES = 1 << 23  # multiplications from which on the rows are halved between two processors
 _TWO_THREADS = 9216  # elements of a matrix from which on OpenBLAS takes a second thread, which may be long in coming
 _SMALL, _LARGE = 1 << 16, 1 << 24 if (os.cpu_count() or 1) > 2 else 1 << 62  # multiplications between which oneDNN is asked
@@ -128,11 +130,16 @@ def _matmul(keep, a, b, *, transpose_b=False):
 
 
 def _times(a, b):
-    return product(a, b) if a.ndim == 2 else np.matmul(a, b)
+    if a.ndim == 2:
+        return product(a, b)
+    if a.dtype != np.float32 or a.shape[-2] * a.shape[-1] * b.shape[-1] < _EACH or 0 in a.shape:
+        return np.matmul(a, b)
+    rows, columns = a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:])
+    return np.stack([product(r, c) for r, c in zip(rows, columns)]).reshape(*a.shape[:-1], b.shape[-1])
 
 
 def _matmul_back(kept, grads, needs, a, b, *, transpose_b=False):
-    g, found = grads[0], [None, None]
+    g, found = spread_out(grads[0]), [None, None]
     if needs[0]:
         found[0] = _times(g, b if transpose_b else b.swapaxes(-1, -2))
     if needs[1]:
@@ -140,7 +147,24 @@ def _matmul_back(kept, grads, needs, a, b, *, transpose_b=False):
     return found
 
 
+def _bias_add(keep, a, b):
+    if a.ndim < 3 or a.flags.c_contiguous or dense(a) is not a:
+        return a + b.reshape((1, -1) + (1,) * (a.ndim - 2)), ()
+    images = as_channels_last(a)  # rows of whole lines: NumPy's inner loop is as long as they are
+    lines = images.reshape(-1, images.shape[-2] * images.shape[-1])
+    return as_channels_second((lines + np.tile(b, images.shape[-2])).reshape(images.shape)), ()
+
+
+def _bias_add_back(kept, grads, needs, a, b):
+    found = [grads[0] if needs[0] else None, None]
+    if needs[1]:
+        g = grads[0] if grads[0].ndim == 2 else as_channels_last(grads[0])
+        found[1] = column_sums(g.reshape(-1, g.shape[-1]))
+    return found
+
+
 KERNELS = {
+    linear.bias_add: Kernel(_bias_add, _bias_add_back, dtypes=FLOATS),
     linear.affine_map: Kernel(_affine, _affine_back, dtypes=FLOATS),
     linear.matmul: Kernel(_matmul, _matmul_back, dtypes=FLOATS),
 }
