@@ -1,5 +1,7 @@
 """install(), uninstall(), what is served under which name, and what Python is left with."""
 
+from pathlib import Path
+
 import pytest
 
 
@@ -204,3 +206,14 @@ def test_switched_off_by_the_environment_nothing_is_installed(installed, small_t
         small_tree() + "print(msadapter_hook.is_installed(), sys.meta_path[0].__class__.__name__, handle.uninstall())"
     )
     assert installed.output("-c", code, MSADAPTER_HOOK=0, ENABLE_BACKWARD=1) == "False type None\n"
+
+
+def test_torchrun_is_there(installed, tmp_path):
+    """The console script starts programs without the package's source at hand, with the hook for them."""
+    torchrun = Path(installed.executable).with_name("torchrun")
+    (tmp_path / "train.py").write_text(
+        "import os, sys\nfrom importlib.metadata import version\n"
+        "sys.stdout.write(f\"{os.environ['RANK']} of {os.environ['WORLD_SIZE']} {version('torch')[:4]} {sys.argv[1:]}\\n\")\n"
+    )
+    told = installed.output(torchrun, "--nproc-per-node", "2", tmp_path / "train.py", "--lr", "1", cwd=tmp_path)
+    assert sorted(told.splitlines()) == ["0 of 2 2.13 ['--lr', '1']", "1 of 2 2.13 ['--lr', '1']"]
