@@ -75,7 +75,7 @@ def _stored(a):
 
 def product(a, b, *bias, alone=True):
     """The product of two matrices, and a bias added to its rows. `alone`: no other runs beside it."""
-    (n, k), m = a.shape, b.shape[1]
+    (n, k), m, a, b = a.shape, b.shape[1], spread_out(a), spread_out(b)
     if _SMALL < n * k * m < _LARGE and a.dtype == b.dtype == np.float32:
         transposed = _stored(a), _stored(b)
         if alone and n * k * m >= _HALVES and transposed[0] is False and transposed[1] is not None:
