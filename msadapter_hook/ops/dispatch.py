@@ -63,6 +63,14 @@ class disabled:
         state.disabled -= 1
 
 
+def _undispatched(func, args, kwargs):
+    with disabled():
+        return func(*args, **kwargs)
+
+
+Tensor._undispatched = staticmethod(_undispatched)
+
+
 def tensors_in(tree):
     """The tensors of nested lists, tuples and dictionaries."""
     if isinstance(tree, Tensor):

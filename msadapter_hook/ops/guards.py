@@ -14,12 +14,19 @@ from .registry import METHODS, OPERATORS, call
 _END = 2 ** 63 - 1
 
 
+def _special(given):
+    """Whether an argument, or one in it, is of a subclass that may want a say."""
+    if type(given) in (tuple, list):
+        return any(getattr(t, "_overrides", False) for t in given)
+    return getattr(given, "_overrides", False)
+
+
 def guarded(method, seen=None):
     """`method` of Tensor, asking those who take part first. `seen` is what is done where somebody dispatches (None: the method)."""
 
     @functools.wraps(method)
     def guard(self, *args, **kwargs):
-        if overrides.entered or self._overrides:
+        if overrides.entered or self._overrides or args and _special(args[0]):
             if overrides.state.modes:
                 return overrides.call_mode(guard, (self, *args), kwargs)
             tensors = list(dispatch.tensors_in((self, args, kwargs)))

@@ -103,9 +103,9 @@ def _deepcopied_wrapper(self, memo):
     """A copy of a tensor whose data only its class knows: its clone, with copies of its attributes."""
     made = self.clone()
     if type(made) is not type(self):
-        raise RuntimeError(f"The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that "
-                           f"properly implement clone(), and the clone of {type(self)} is a {type(made)}. Give the class a __deepcopy__ "
-                           "of its own or a clone() that gives its type")
+        raise RuntimeError("The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that "
+                           "properly implement clone() and for which cloning returns another instance of the same subclass; the clone of "
+                           f"{type(self)} is a {type(made)}. Give the class a __deepcopy__ of its own, or a clone() that gives its type")
     made = made.detach()
     if self.requires_grad:
         made.requires_grad_()
@@ -206,11 +206,15 @@ def storage_type(self):
     return importlib.import_module(_served(type(self)) + ".storage")._legacy_storage_class(self._dtype)
 
 
+def _fix_weakref(self):
+    """Nothing to mend: weak references are right as long as a tensor lives. Source: PyTorch, Tensor._fix_weakref."""
+
+
 def install():
     """Attach the protocol to Tensor, and tensors to the generator's states."""
     for method in (__repr__, __deepcopy__, __reduce_ex__, is_floating_point, is_complex, is_signed, is_inference, cuda, npu,
                    get_device, pin_memory, is_pinned, share_memory_, is_shared, is_same_size, to_dense,
-                   storage_type):
+                   storage_type, _fix_weakref):
         setattr(Tensor, method.__name__, method)
     for name, kinds in {"is_cuda": ("cuda",), "is_cpu": ("cpu",), "is_meta": ("meta",), "is_mps": ("mps",), "is_npu": ("npu",),
                         "is_xpu": ("xpu",), "is_ipu": ("ipu",), "is_xla": ("xla",), "is_maia": ("maia",),

@@ -415,6 +415,7 @@ _EXACT_OUT = {  # whose `out=` must have the very dtype of the result
     "aminmax": "Expected out tensor to have dtype {want}, but got {got} instead",
     "nonzero": "nonzero: Expected out tensor to have scalar type {want} but got scalar type {got}",
     "gather": "Expected out tensor to have dtype {want}, but got {got} instead",
+    **dict.fromkeys(("cummax", "cummin"), "expected scalar_type {want} but found {got}"),
     "multinomial": "multinomial expects Long tensor out, got: {got}",
     "complex": "Expected object of scalar type {want} but got scalar type {got} for argument 'out'",
     "polar": "Expected object of scalar type {want} but got scalar type {got} for argument 'out'",

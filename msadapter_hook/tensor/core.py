@@ -467,8 +467,9 @@ class TensorBase:
 
 
 def DISABLED_DISPATCH(func, types, args=(), kwargs=None):
-    """The `__torch_dispatch__` of classes that do not ask for it."""
-    raise RuntimeError("the class defines no __torch_dispatch__")
+    """The `__torch_dispatch__` of classes that do not ask for it, and what a class that does may fall back to: the operator on
+    tensors as plain ones. Source: PyTorch, torch._C._disabled_torch_dispatch_impl."""
+    return Tensor._undispatched(func, args, kwargs or {})
 
 
 def _forgets(old, new):

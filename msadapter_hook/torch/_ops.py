@@ -25,6 +25,8 @@ _KERNELS = ("CPU", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFun
 class RegisteredOverload(OpOverload):
     """One schema with its kernels. Calling it fills in defaults, chooses the kernel and runs it."""
 
+    written, gives_list = (), False
+
     def __init__(self, namespace, name, overload, schema=None):
         self.namespace, self._opname, self._overloadname = namespace, name, overload
         self._schema = schema
@@ -186,7 +188,7 @@ class _Native(RegisteredOverload):
 
     def __init__(self, name, function):
         super().__init__("aten", name, "")
-        self._function = function
+        self._function = self.native = function
 
     def __call__(self, *args, **kwargs):
         return self._function(*args, **kwargs)

@@ -11,6 +11,7 @@ from ._utils import (
     _rebuild_sparse_tensor,
     _rebuild_tensor_v2,
     _rebuild_tensor_v3,
+    _rebuild_wrapper_subclass,
     _set_obj_state,
 )
 from .storage import TypedStorage, _legacy_storage_class, _warn_typed_storage_removal
@@ -32,6 +33,9 @@ def _rebuild_from_type_v2(func, new_type, args, state):
 def _reduce_plain(self):
     if self.device.type == "meta":
         return _rebuild_meta_tensor_no_storage, (self.dtype, tuple(self.size()), self.stride(), self.requires_grad)
+    if self._dispatches and self._history.value.wrapped:
+        return _rebuild_wrapper_subclass, (type(self), self.dtype, tuple(self.size()), self.stride(), self.storage_offset(), self.layout,
+                                           self.device, self.requires_grad)
     geometry = (self.storage_offset(), tuple(self.size()), self.stride())
     hooks = OrderedDict()  # hooks are never saved; the format has a place for them
     if _legacy_storage_class(self.dtype) is None:

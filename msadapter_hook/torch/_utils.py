@@ -172,7 +172,14 @@ def _rebuild_nested_tensor(buffer, sizes, strides, storage_offsets):
     return as_nested_tensor(pieces).detach()
 
 
-_rebuild_wrapper_subclass = _unsupported("wrapper subclass")
+def _rebuild_wrapper_subclass(cls, dtype, size, stride, storage_offset, layout, device, requires_grad):
+    """A tensor of a subclass whose data are its attributes."""
+    from . import Tensor
+
+    return Tensor._make_wrapper_subclass(cls, size, strides=stride, storage_offset=storage_offset, layout=layout, device=device,
+                                         requires_grad=requires_grad, dtype=dtype)
+
+
 
 
 def _element_size(dtype):

@@ -314,3 +314,31 @@ def test_swapped_tensors_and_converted_modules():
         assert net.weight is weight and weight.dtype is torch.float64
     finally:
         torch.__future__.set_swap_module_params_on_conversion(False)
+
+
+def test_a_class_may_leave_an_operator_to_the_default():
+    class Counts(torch.Tensor):
+        calls = []
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            cls.calls.append(str(func))
+            return super().__torch_dispatch__(func, types, args, kwargs)
+
+    made = torch.ones(2).as_subclass(Counts) + 1
+    assert type(made) is torch.Tensor and torch.equal(made, torch.full((2,), 2.0)) and Counts.calls == ["aten.add.Tensor"]
+
+
+def test_an_index_of_a_subclass_is_seen():
+    x = torch.zeros(3)
+    x[Wrapped(torch.tensor([0, 2]))] = 1.0
+    assert x.tolist() == [1.0, 0.0, 1.0]
+    assert type(torch.arange(3.0)[Wrapped(torch.tensor([0, 2]))]) is Wrapped
+
+
+def test_pickles_keep_class_and_tensor_inside():
+    import pickle
+
+    a = wrapped(2, 3)
+    b = pickle.loads(pickle.dumps(a))
+    assert type(b) is Wrapped and b.requires_grad and torch.equal(b.inner, a.inner) and b.stride() == a.stride()

@@ -7,6 +7,7 @@ from msadapter_hook.ops import overrides as _overrides
 from msadapter_hook.ops.overrides import DisableTorchFunctionSubclass
 from msadapter_hook.tensor import Size, Tensor, device, dtypes
 from msadapter_hook.tensor.core import DISABLED as _disabled_torch_function_impl
+from msadapter_hook.tensor.core import DISABLED_DISPATCH, TensorBase, TensorMeta
 from msadapter_hook.tensor.generator import Generator
 
 DisableTorchFunction = DisableTorchFunctionSubclass
@@ -129,6 +130,15 @@ def _DisableFuncTorch():
 
 
 _DisableTorchDispatch = _dispatch.disabled
+_disabled_torch_dispatch_impl = DISABLED_DISPATCH
+_TensorBase, _TensorMeta = TensorBase, TensorMeta
+
+
+def _dispatch_isTensorSubclassLike(tensor):
+    """Whether a tensor, or a dispatch mode, does its own thing with operators. Source: PyTorch, torch._C."""
+    return type(tensor)._dispatches or bool(_dispatch.state.modes)
+
+
 _push_on_torch_dispatch_stack = _dispatch.push_mode
 _pop_torch_dispatch_stack = _dispatch.pop_mode
 
