@@ -75,7 +75,8 @@ class GradScaler:
         inverse, found = 1.0 / self._scale.item(), False
         with no_grad():
             for grad in _grads_of(optimizer) if grads is None else _listed(grads):
-                found = found or not bool(grad.isfinite().all())
+                seen = grad.coalesce().values() if grad.is_sparse else grad  # places that repeat may overflow when they are added up
+                found = found or not bool(seen.isfinite().all())
                 grad.mul_(inverse)
         state["found_inf"], state["stage"] = found, OptState.UNSCALED
 
