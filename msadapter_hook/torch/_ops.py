@@ -46,6 +46,9 @@ class RegisteredOverload(OpOverload):
     def __repr__(self):
         return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname or 'default'}')>"
 
+    def __str__(self):
+        return f"{self.namespace}.{self._opname}.{self._overloadname or 'default'}"
+
     def _positional(self, args, kwargs):
         """Arguments as a kernel gets them: positional in the schema's order, keyword-only ones by name, defaults filled in."""
         if self._schema is None:
@@ -80,13 +83,19 @@ class RegisteredOverload(OpOverload):
     def __call__(self, *args, **kwargs):
         args, kwargs = self._positional(args, kwargs)
         tensors = list(_tensors((args, kwargs)))
-        for t in tensors:
-            if getattr(type(t), "_overrides", False):
-                from msadapter_hook.ops import overrides
+        if any(t._asks for t in tensors):
+            from msadapter_hook.ops import overrides
 
-                if not overrides.state.disabled:
-                    return overrides.call_override(self, tensors, args, kwargs)
+            if not overrides.state.disabled:
+                return overrides.call_override(self, tensors, args, kwargs)
+        above = not getattr(_below, "depth", 0) and not {"Autograd", "AutogradCPU"}.isdisjoint(self.kernels)
+        if not above and _dispatch.active(tensors):
+            return _dispatch.call(self, list(args), kwargs)
         return self.dispatch(tensors, args, kwargs)
+
+    def native(self, *args, **kwargs):
+        """The kernel itself, seen by nobody."""
+        return self.dispatch(list(_tensors((args, kwargs))), args, kwargs)
 
     def dispatch(self, tensors, args, kwargs):
         kernels = self.kernels

@@ -342,3 +342,13 @@ def test_pickles_keep_class_and_tensor_inside():
     a = wrapped(2, 3)
     b = pickle.loads(pickle.dumps(a))
     assert type(b) is Wrapped and b.requires_grad and torch.equal(b.inner, a.inner) and b.stride() == a.stride()
+
+
+def test_registered_operators_are_seen():
+    with torch.library._scoped_library("dispatch_test", "FRAGMENT") as library:
+        library.define("twice(Tensor x) -> Tensor")
+        library.impl("twice", lambda x: x * 2, "CompositeExplicitAutograd")
+        with Log() as log:
+            torch.ops.dispatch_test.twice(X)
+        assert log.calls[0] == "dispatch_test.twice.default[(2, 3)]"
+        assert type(torch.ops.dispatch_test.twice(wrapped(2))) is Wrapped
