@@ -21,7 +21,7 @@ from msadapter_hook.tensor import Leaf, Tensor
 from msadapter_hook.tensor.sparse import accumulated, gradient_of
 
 from .graph import public_node
-from .layouts import LARGE, follow, kept
+from .layouts import LARGE, follow, kept, matters
 
 
 class _Passes(threading.local):
@@ -189,7 +189,7 @@ class Backward:
     def _run(self):
         ordered, leaves = self._graph()
         self.leaves, self.visited = leaves, {id(n) for n in ordered}
-        if self.layouts is not None and self.captured is None and len(ordered) > LARGE:
+        if self.layouts is not None and self.captured is None and (len(ordered) > LARGE or not matters(ordered)):
             self.layouts = None
         if self.layouts is not None:
             given = [(value, stride) for (value, _), stride in zip(self.roots, self.layouts)]

@@ -95,6 +95,19 @@ def stride_of(value):
     return standard_stride(value.shape)
 
 
+def matters(ordered):
+    """Whether some leaf may get a gradient that is not simply a new tensor: then `follow` tells what PyTorch would leave."""
+    seen = set()
+    for node in ordered:
+        for v in node.inputs:
+            if v.leaf is not None:
+                if v.leaf in seen or node.operator in WRITES or node.primitive in VIEWED or (
+                        node.primitive in HANDED and v.shape == node.specs[0][0]):
+                    return True
+                seen.add(v.leaf)
+    return False
+
+
 def follow(ordered, roots, needed, captured, create_graph):
     """{key: Gradient} of what a pass over `ordered` nodes hands out: of the keys in `captured`, or of every leaf.
 
@@ -282,6 +295,8 @@ def _looked_up(node, g, value):
     return Gradient(value.shape, (0,) * len(value.shape) if overlaps(g.size, g.stride) and node.attributes["padding"] < 0 else None)
 
 
+VIEWED = frozenset([prims.reshape, prims.transpose, prims.sum])
+HANDED = frozenset([prims.add, prims.sub, prims.graft, prims.renewed, prims.copy, prims.broadcast_to])
 _RULES = {
     prims.sparse_lookup: _looked_up,
     prims.reshape: _reshaped, prims.transpose: _transposed, prims.sum: _expanded, prims.mean: _averaged,
