@@ -3,8 +3,10 @@
 import json
 from pathlib import Path
 
+import ddp_beside  # noqa: F401  (its checks join the table)
+import ddp_checks  # noqa: F401
 import pytest
-from ddp_checks import CHECKS
+from ddp_case import CHECKS
 
 PROGRAM = Path(__file__).with_name("ddp_checks.py")
 
