@@ -59,6 +59,14 @@ class FunctionSchema:
     __repr__ = __str__
 
 
+def schema_of(func):
+    """The FunctionSchema of an overload of `torch.ops`, whoever registered it."""
+    schema = func._schema
+    if isinstance(schema, FunctionSchema):
+        return schema
+    return FunctionSchema(func.namespace, _aten.Aten(schema, schema.text.partition("::")[2], False))
+
+
 def _split(text):
     """The parts of a list of arguments or results, which may hold commas in brackets."""
     parts, depth, at = [], 0, 0

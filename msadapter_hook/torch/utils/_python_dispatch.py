@@ -4,6 +4,7 @@ import contextlib
 from msadapter_hook.ops import dispatch as _dispatch
 
 from .. import Tensor
+from .._aten import schema_of
 from .._ops import OpOverload
 
 
@@ -117,8 +118,9 @@ def return_and_correct_aliasing(func, args, kwargs, out):
     """
     if not isinstance(func, OpOverload):
         raise AssertionError(f"expected an overload of torch.ops, got {func}")
-    arguments = func._schema.arguments
-    sets = [frozenset() if r.alias_info is None or not r.alias_info.is_write else r.alias_info.before_set for r in func._schema.returns]
+    schema = schema_of(func)
+    arguments = schema.arguments
+    sets = [frozenset() if r.alias_info is None or not r.alias_info.is_write else r.alias_info.before_set for r in schema.returns]
 
     def written(which, given):
         for i, a in enumerate(arguments):
