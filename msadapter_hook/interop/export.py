@@ -73,12 +73,19 @@ def _nodes(values):
         node = stack.pop()
         if node.sequence in nodes:
             continue
-        if not node.replayable:
+        if not _in_mindspore(node):
             raise errors.unsupported(f"mindspore.export of {node.operator or node.primitive.name}",
                                      "it is no MindSpore primitive here; export a model without it")
         nodes[node.sequence] = node
         stack += [v.node for v in node.inputs if v.requires_grad and v.leaf is None and v.node is not None]
     return [nodes[s] for s in sorted(nodes)]
+
+
+def _in_mindspore(node):
+    """Whether MindSpore has the operation of a node, also where a host kernel computed it here."""
+    primitive = node.primitive
+    return node.replayable or (getattr(primitive, "mindspore", None) is not None and node.inputs[0].dtype in primitive.dtypes
+                               and (primitive.guard is None or primitive.guard(*node.inputs, **node.attributes)))
 
 
 def _load(lines, members, listing, count, result):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from msadapter_hook.backend import primitive
 from msadapter_hook.tape import Primitive
 
 from .linear import matmul
@@ -37,6 +38,17 @@ def _vjp(grads, outs, needs, q, k, v, mask=None, *, scale):
             None if mask is None else sum_to(slope, shape=mask.shape)][:len(needs)]
 
 
+def _mindspore_attention(*, scale):
+    left, right = primitive("BatchMatMul", False, True), primitive("BatchMatMul")
+    mul, add, log, power = primitive("Mul"), primitive("Add"), primitive("LogSoftmax", -1), primitive("Exp")
+
+    def run(q, k, v, *mask):
+        scores = mul(left(q, k), scale)
+        return right(power(log(add(scores, *mask) if mask else scores)), v)
+
+    return run
+
+
 # q (…, L, E), k (…, S, E), v (…, S, D) of one dtype and the same leading shape, and a mask to add that broadcasts to
 # (…, L, S) or none: softmax(q @ k.T * scale + mask) @ v
-attention = Primitive("attention", host=_attention, joint_vjp=_vjp, uses_output=False)
+attention = Primitive("attention", host=_attention, mindspore=_mindspore_attention, joint_vjp=_vjp, uses_output=False)

@@ -162,8 +162,14 @@ conv = Primitive(
     "conv", host=_computing(_conv), mindspore=_mindspore_conv, guard=_guard, uses_output=False,
     vjp=[lambda g, out, x, w, *b, **a: conv_input(g, conj_of(w), size=x.shape[2:], **a),
          lambda g, out, x, w, *b, **a: conv_weight(conj_of(x), g, kernel=w.shape[2:], **a)])
+def _mindspore_conv_bias(**attributes):
+    product, add = _mindspore_conv(**attributes), primitive("BiasAdd")
+    return lambda x, w, b: add(product(x, w), b)
+
+
 conv_bias = Primitive(  # conv and a bias (O,) in one
-    "conv_bias", host=lambda x, w, b, **a: bias_add.host(conv.host(x, w, **a), b), uses_output=False,
+    "conv_bias", host=lambda x, w, b, **a: bias_add.host(conv.host(x, w, **a), b), mindspore=_mindspore_conv_bias,
+    guard=lambda x, w, b, **a: _guard(x, w), uses_output=False,
     vjp=[*conv.vjp, bias_gradient])
 conv_input = Primitive(  # from (N, O, …) and the weight back to (N, C, *size): also the transposed convolution
     "conv_input", host=_computing(_conv_input), mindspore=_mindspore_conv_input, guard=_guard_input, uses_output=False,

@@ -71,8 +71,18 @@ def _affine(x, w, b=None):
     return (y if b is None else y + b).reshape(x.shape[:-1] + w.shape[:1])
 
 
+def _mindspore_affine():
+    shape, product, add = primitive("Reshape"), primitive("MatMul", False, True), primitive("BiasAdd")
+
+    def run(x, w, *b):
+        y = product(shape(x, (-1, x.shape[-1])), w)
+        return shape(add(y, *b) if b else y, (*x.shape[:-1], w.shape[0]))
+
+    return run
+
+
 affine_map = Primitive(  # x (…, I), w (O, I) and a bias (O,) or none: x @ w.T + b
-    "affine_map", host=_affine, uses_output=False,
+    "affine_map", host=_affine, mindspore=_mindspore_affine, uses_output=False, guard=lambda x, w, *b: x.size > 0 and w.size > 0,
     vjp=[lambda g, out, x, w, *b: reshape(matmul(_rows(g), conj_of(w)), shape=x.shape),
          lambda g, out, x, w, *b: matmul(_swap(_rows(g)), conj_of(_rows(x))),
          lambda g, out, x, w, b: reduce_sum(_rows(g), axes=(0,), keepdims=False)])

@@ -109,8 +109,19 @@ def _fixed_norm_vjp(grads, outs, needs, x, w, b, middle, spread, *, eps):
     return result
 
 
+def _mindspore_fixed_norm(*, eps):
+    inverse, mul, add, sub, shape = map(primitive, ("Rsqrt", "Mul", "Add", "Sub", "Reshape"))
+
+    def run(x, w, b, middle, spread):
+        scale = mul(w, inverse(add(spread, eps)))
+        around = (1, -1) + (1,) * (len(x.shape) - 2)
+        return add(mul(x, shape(scale, around)), shape(sub(b, mul(middle, scale)), around))
+
+    return run
+
+
 fixed_norm = Primitive(  # (N, C, …) by a given mean and variance of each channel, which carry no gradient: for host kernels
-    "fixed_norm", host=_fixed_norm, joint_vjp=_fixed_norm_vjp, uses_output=False)
+    "fixed_norm", host=_fixed_norm, mindspore=_mindspore_fixed_norm, joint_vjp=_fixed_norm_vjp, uses_output=False)
 
 
 def _row_norm(x, w, b, *, eps):

@@ -155,6 +155,23 @@ def test_kernel_computes_the_gradients_asked_for(case, needs):
             np.testing.assert_allclose(f, e, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("case", ["affine", "affine, no bias", "convolution with a bias", "attention", "attention with a mask",
+                                  "norm by given statistics"])
+def test_primitives_made_for_host_kernels_exist_in_mindspore_too(case):
+    primitive, arrays, attributes = CASES[case]
+    found = primitive.compute([value_of(a) for a in arrays], attributes, True)[0].asnumpy()
+    np.testing.assert_allclose(found, primitive.host(*arrays, **attributes), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("primitive", [prims.sigmoid, prims.tanh, prims.relu, prims.silu])
+def test_single_numbers_keep_their_dtype(primitive):
+    x = np.float32(0.5).reshape(())
+    made = kernels.KERNELS[primitive].forward(True, x)
+    if made is not None:
+        found, = kernels.KERNELS[primitive].backward(made[1], [x], (True,), x)
+        assert found.dtype == np.float32 and found.shape == ()
+
+
 def test_relu_passes_no_gradient_where_it_cut_whatever_that_is():
     x = np.array([-1, 2, 0, -3], np.float32)
     _, kept = kernels.KERNELS[prims.relu].forward(True, x)

@@ -182,7 +182,7 @@ def _by_formula(choose):
 
 
 def _sigmoid(keep, a):
-    made = _elementwise(a.size, LOGISTIC, 0.0) if a.size and a.dtype == np.float32 else None
+    made = _elementwise(a.size, LOGISTIC, 0.0) if a.size and a.ndim and a.dtype == np.float32 else None
     if made is None:
         return _keeping_result(pointwise.sigmoid.host)(keep, a)
     y = made.forward(dense(a))
