@@ -89,10 +89,6 @@ def test_skip_init_draws_nothing():
     assert module.weight.shape == (4, 3, 2, 2)
 
 
-def test_several_processes_are_refused_on_construction_only():
-    from torch.nn.parallel import DistributedDataParallel
-
-    with pytest.raises(NotImplementedError, match="DistributedDataParallel"):
-        DistributedDataParallel(nn.Linear(1, 1))
+def test_several_devices_in_one_process_are_refused():
     with pytest.raises(NotImplementedError, match="DataParallel"):
         nn.DataParallel(nn.Linear(1, 1), device_ids=[0, 1])
