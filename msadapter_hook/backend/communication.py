@@ -27,7 +27,7 @@ OPERATIONS = {"sum", "prod", "min", "max"}
 
 WORLD = "mccl_world_group"
 _PIECE = 1 << 26  # bytes of one message: the engine waits for each message with one fixed timeout
-_MESSAGE_TIMEOUT = 300  # seconds that a message on its way may take; the engine's own default is 30
+_MESSAGE_TIMEOUT = 60  # seconds that a message on its way may take, and a killed peer may keep us; the engine's own default is 30
 
 
 def _array(array):

@@ -109,6 +109,8 @@ def parse(arguments):
         if word == "convert" and not os.path.exists(word):
             return options, partial(run_convert, rest[1:])
         if word == "-":
+            if options.get("--nproc", 1) > 1:
+                raise UsageError("--nproc wants a program that each process can read, not standard input")
             return options, partial(run_stdin, rest[1:])
         if not word.startswith("-"):
             return options, partial(run_path, word, rest[1:])

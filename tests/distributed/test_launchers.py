@@ -118,6 +118,7 @@ def test_streams_go_to_files_and_console(checkout, program, tmp_path):
 
 @pytest.mark.parametrize("arguments,message", [
     (["--nproc", "none", "x.py"], "--nproc wants a number of processes"),
+    (["--nproc", "2", "-"], "not standard input"),
     (["-m", "torch.distributed.run", "--nproc-per-node", "many", "x.py"], "Unsupported nproc_per_node value: many"),
     (["-m", "torch.distributed.run", "--nnodes", "2", "--node-rank", "5", "x.py"], "--node-rank 5 is not among 0 to 1"),
 ])
@@ -277,6 +278,28 @@ def test_variables_of_mpirun(checkout, program):
                               OMPI_COMM_WORLD_LOCAL_SIZE=2, PMIX_NAMESPACE=f"job{os.getpid()}") for r in range(2)]
     done = [worker.communicate(timeout=300) for worker in workers]
     assert [out.strip() for out, _ in done] == TOLD, done
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_killed_process_is_noticed_by_the_others(checkout, program, victim):
+    """Without a launcher that would end them."""
+    text = TRAIN + f"""
+import signal, time
+if dist.get_rank() == {victim}:
+    time.sleep(1)  # the other one has finished what came before
+    os.kill(os.getpid(), signal.SIGKILL)
+started = time.monotonic()
+try:
+    dist.all_reduce(total)
+except dist.DistBackendError as error:
+    print(time.monotonic() - started < 20, error)
+"""
+    port, path = launch.free_port(), program(text)
+    workers = [checkout.start("-m", "msadapter_hook", path, RANK=rank, WORLD_SIZE=2, MASTER_ADDR="localhost", MASTER_PORT=port)
+               for rank in range(2)]
+    told = [worker.communicate(timeout=200) for worker in workers]
+    assert workers[victim].returncode == -9 and workers[1 - victim].returncode == 0, told
+    assert f"True Connection closed by peer: rank {victim} ended" in told[1 - victim][0], told
 
 
 def test_disagreement_about_the_world_ends_at_once(checkout, program):

@@ -172,6 +172,9 @@ class Job:
             raise
         except RuntimeError as error:
             self.check_board()
+            ended = [r for r in range(self.size) if r != self.rank and not self._alive(r)]
+            if ended:
+                raise DistBackendError(f"Connection closed by peer: {_ranks(ended)} ended in a collective") from None
             raise DistBackendError(f"MindSpore's communication failed: {str(error).splitlines()[0]}") from error
 
     def leave(self):
