@@ -234,7 +234,8 @@ def text(self, *, tensor_contents=None):
     shown = self.device if self.device.type != current_device().type else None
     return printing.format_tensor(
         None, self._dtype, shape=self._size, requires_grad=self.requires_grad, grad_fn_name=grad_fn and grad_fn.name(), device=shown,
-        is_parameter=getattr(self, "_is_param", False), contents=contents, facts=(f"size={tuple(self._size)}", f"nnz={_nnz(self)}"), layout=self.layout)
+        is_parameter=getattr(self, "_is_param", False), contents=contents,
+        facts=(f"size={tuple(self._size)}", f"nnz={_nnz(self)}"), layout=self.layout)
 
 
 def deep_copy(self, memo):

@@ -4,7 +4,7 @@ from msadapter_hook.autograd import backward, grad
 
 from . import forward_ad, function, functional, grad_mode, graph, profiler, profiler_util
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
-from .function import Function
+from .function import Function, NestedIOFunction
 from .grad_mode import (
     enable_grad,
     inference_mode,
@@ -14,7 +14,6 @@ from .grad_mode import (
 )
 from .gradcheck import gradcheck, gradgradcheck
 from .variable import Variable
-
 
 
 def kineto_available():
