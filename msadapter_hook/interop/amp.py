@@ -5,6 +5,7 @@ import threading
 
 import mindspore
 
+from msadapter_hook import errors
 from msadapter_hook.autograd import modes  # noqa: F401  (operators are complete once autograd is there)
 from msadapter_hook.ops import autocast, registry
 from msadapter_hook.tensor import Tensor, dtypes
@@ -93,6 +94,14 @@ def auto_mixed_precision(native, args, kwargs):
     for cell in served:
         set_level(cell.module, level, dtype)
     return result
+
+
+def custom_mixed_precision(native, args, kwargs):
+    """mindspore.amp.custom_mixed_precision: its lists name MindSpore's Cells and primitives, of which a served module has none."""
+    network = args[0] if args else kwargs.get("network")
+    if _is_module(network) or isinstance(network, ServedCell):
+        raise errors.unsupported("mindspore.amp.custom_mixed_precision of a torch module", "use auto_mixed_precision or torch.autocast")
+    return native(*args, **kwargs)
 
 
 def set_level(module, level, dtype=mindspore.float16):

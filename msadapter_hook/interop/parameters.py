@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import mindspore
 import numpy as np
 
-from msadapter_hook import backend
+from msadapter_hook import backend, errors
 from msadapter_hook.tensor import Tensor, dtypes, share_array
 
 _numbers = itertools.count()  # of parameters that MindSpore has to call something
@@ -33,7 +33,9 @@ def _memory_of(tensor):
     if not tensor.is_contiguous():
         return None
     if tensor.dtype is not dtypes.bfloat16:
-        return tensor.detach().numpy()  # which refuses what NumPy and MindSpore do not have
+        if tensor.dtype.numpy.kind == "V":
+            raise errors.unsupported(f"a parameter of {tensor.dtype} in MindSpore", "convert it to float32 or bfloat16 first")
+        return tensor.detach().numpy()
     tensor._history.storage.lent = True
     return tensor._strided_numpy()
 

@@ -322,6 +322,7 @@ def amp(mindspore, wrap):
     for owner in (mindspore.amp, mindspore.train.amp):
         wrap(owner, "auto_mixed_precision", lazily("auto_mixed_precision"))
         wrap(owner, "build_train_network", lazily("build_train_network"))
+        wrap(owner, "custom_mixed_precision", lazily("custom_mixed_precision"))
     for cls in (mindspore.amp.StaticLossScaler, mindspore.amp.DynamicLossScaler):
         wrap(cls, "scale", scaler(True))
         wrap(cls, "unscale", scaler(False))

@@ -7,6 +7,8 @@ import torch
 from mindspore import nn
 from mindspore.amp import auto_mixed_precision
 
+from msadapter_hook.interop import as_cell
+
 
 def train(level, init_scale=1024.0, steps=4):
     torch.manual_seed(1)
@@ -193,6 +195,13 @@ def test_an_infinite_gradient_skips_the_step():
     assert w.item() == 1 and scaler.get_scale() == 2
     scaler.step(optimizer, (torch.tensor([2.0]),))  # not unscaled yet: divided by the scale now
     assert w.item() == 0
+
+
+def test_custom_mixed_precision_is_refused_by_name():
+    for network in (torch.nn.Linear(2, 2), as_cell(torch.nn.Linear(2, 2))):
+        with pytest.raises(NotImplementedError, match="custom_mixed_precision.*auto_mixed_precision"):
+            ms.amp.custom_mixed_precision(network, white_list=[nn.Dense])
+    assert ms.amp.custom_mixed_precision(nn.Dense(2, 2), white_list=[nn.Dense]) is not None
 
 
 def test_wrong_levels():

@@ -331,3 +331,9 @@ def test_a_native_bfloat16_parameter_gets_its_gradient():
     w = ms.Parameter(ms.Tensor(np.ones((3, 2), np.float32)).astype(ms.bfloat16), name="w")
     (grad,) = ms.grad(lambda x: (x @ w).sum(), None, [w])(torch.ones(4, 3, dtype=torch.bfloat16))
     assert grad.dtype is torch.bfloat16 and grad.tolist() == [[4, 4]] * 3
+
+
+def test_dtypes_that_mindspore_lacks_are_refused_by_name():
+    net = torch.nn.ParameterList([torch.nn.Parameter(torch.zeros(2).to(torch.float8_e4m3fn), requires_grad=False)])
+    with pytest.raises(NotImplementedError, match="float8_e4m3fn"):
+        as_cell(net)
