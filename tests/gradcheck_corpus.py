@@ -163,14 +163,14 @@ ORDER = ("wrong", "error", "unsupported", "slow")
 
 #: why an operator does not pass, by the start of its name
 REASONS = {
-    "as_strided_scatter": "the window of the sample holds elements twice",
+    "as_strided_scatter": "PyTorch gives a gradient to what the window overwrites; that is followed",
     "cholesky": "one triangle of the matrix is read, finite differences move both",
     "linalg.norm.subgradients_at_zero": "a norm at zero",
-    "masked.log": "rows without an element that is not masked",
+    "masked.log": "what is masked out is infinite or NaN in the result",
     "nn.functional.max_unpool": "several elements have one place: the last of them stays",
     "nn.functional.multi_head": "takes more time than is given to one check",
     "nn.functional.ctc_loss": "takes more time than is given to one check",
-    **dict.fromkeys(["atanh", "erfinv", "rad2deg", "sqrt"], "the sample holds poles, infinities or NaN"),
+    **dict.fromkeys(["atanh", "erfinv", "rad2deg", "sqrt"], "the sample lies outside of the domain: NaN"),
 }
 
 
