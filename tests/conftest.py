@@ -69,3 +69,11 @@ def python_type():
 def checkout():
     """This interpreter, with the package importable from the checkout (nothing installed, no start-up file)."""
     return Python(sys.executable, (("PYTHONPATH", ROOT),))
+
+
+@pytest.fixture(autouse=True)
+def same_random_numbers():
+    """Every test starts from the same seed; without one, torch draws other numbers in each process."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.manual_seed(0)

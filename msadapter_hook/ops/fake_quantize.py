@@ -43,7 +43,8 @@ def fake_quantize_per_tensor_affine(self, scale, zero_point, quant_min, quant_ma
                   quant_max)
 
 
-@operator("fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max) -> Tensor",
+@operator("fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max) "
+          "-> Tensor",
           forms="function", grad_name="FakeQuantizePerChannelAffineCachemaskBackward0")
 def fake_quantize_per_channel_affine(self, scale, zero_point, axis, quant_min, quant_max):
     """The same with a scale and a zero point for each place along `axis`. Source: PyTorch, torch.fake_quantize_per_channel_affine."""

@@ -72,7 +72,7 @@ def user_line():
         file = frame.f_code.co_filename
         ours = _ours.get(file)
         if ours is None:
-            ours = _ours[file] = file.startswith(_PACKAGE) or file.startswith("<schema ")
+            ours = _ours[file] = file.startswith((_PACKAGE, "<schema "))
         if not ours:
             return file, frame.f_lineno
         frame = frame.f_back

@@ -204,3 +204,4 @@ class Generator:
 
 
 default_generator = Generator()
+default_generator.seed()  # of the system's entropy, as PyTorch's: a program that sets no seed draws other numbers each time

@@ -8,9 +8,8 @@ import warnings
 
 import numpy as np
 
-from msadapter_hook.ops.protocol import elements
-
 from msadapter_hook.autograd.api import grad as _grad
+from msadapter_hook.ops.protocol import elements
 
 from .. import Tensor, complex128, enable_grad, float64, from_numpy, no_grad, randn, zeros_like
 from . import forward_ad

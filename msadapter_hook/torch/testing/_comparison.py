@@ -104,7 +104,8 @@ def _sparse(a, e, where, rtol, atol, equal_nan):
         except AssertionError as error:
             text = str(error)
             label = "S" + kind[1:] + " " + name
-            raise AssertionError((text.replace("Tensor-likes", label, 1) if "Tensor-likes" in text else f"{label}: {text}") + where) from None
+            text = text.replace("Tensor-likes", label, 1) if "Tensor-likes" in text else f"{label}: {text}"
+            raise AssertionError(text + where) from None
 
 
 def _leaf(actual, expected, path, rtol, atol, equal_nan, check_dtype, check_stride, check_device, check_layout):
