@@ -77,3 +77,11 @@ def same_random_numbers():
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.manual_seed(0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Tests that start processes take long and stand together: a process with nothing left takes some of another's."""
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log) if config.getvalue("dist") == "load" else None
