@@ -114,7 +114,10 @@ def _max_guard(x, *, kernel, stride, padding, dilation, out):
     if any((o - 1) * s + k > n + 2 * p for n, k, s, p, o in zip(x.shape[2:], kernel, stride, padding, out)):
         return False
     # its kernel takes minus infinity for -3.4e38; a value that is not computed yet cannot be asked
-    return x.pending or bool(np.isfinite(np.add.reduce(x.numpy, None)))
+    if x.pending:
+        return True
+    with np.errstate(invalid="ignore", over="ignore"):
+        return bool(np.isfinite(np.add.reduce(x.numpy, None)))
 
 
 max_pool = Primitive("max_pool", host=_max_pool, mindspore=_mindspore_max_pool, guard=_max_guard, vjp=[_max_pool_vjp],
