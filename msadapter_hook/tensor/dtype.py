@@ -309,7 +309,11 @@ def promote_types(type1, type2):
 def can_cast(from_, to):
     """Whether a result of type `from_` may be written into `to`: never down a category.
 
-    Source: PyTorch, torch.can_cast."""
+    TypeError for anything but dtypes. Source: PyTorch, torch.can_cast."""
+    for place, given in enumerate((from_, to), 1):
+        if not isinstance(given, dtype):
+            raise TypeError(f"can_cast(): argument '{('from_', 'to')[place - 1]}' (position {place}) must be torch.dtype, not "
+                            f"{type(given).__name__}")
     if from_.is_complex:
         return to.is_complex
     if from_.is_floating_point:
