@@ -25,29 +25,29 @@ def default(name):
 
 
 # ------------------------------------------------------------------------------------------------ names that depend on the call
-# Such an entry is a function of the result and the arguments by name.
+# Such an entry is a function of the result and of `given`, which gives an argument by its name.
 def _tensor(parameter, name, yes, no):
     """Formula number `yes` where an argument is a tensor, else `no`."""
-    return lambda result, given: f"{name}Backward{yes if isinstance(given[parameter], Tensor) else no}"
+    return lambda result, given: f"{name}Backward{yes if isinstance(given(parameter), Tensor) else no}"
 
 
 def _pow(result, given):
-    if not isinstance(given["self"], Tensor):
+    if not isinstance(given("self"), Tensor):
         return "PowBackward2"
-    return "PowBackward1" if isinstance(given["exponent"], Tensor) else "PowBackward0"
+    return "PowBackward1" if isinstance(given("exponent"), Tensor) else "PowBackward0"
 
 
 def _clamp(result, given):
-    return f"ClampBackward{0 if isinstance(given['min'], Tensor) or isinstance(given['max'], Tensor) else 1}"
+    return f"ClampBackward{0 if isinstance(given('min'), Tensor) or isinstance(given('max'), Tensor) else 1}"
 
 
 def _rounded(result, given):
-    return "DivBackward0" if given["rounding_mode"] is None else "DivBackward2"
+    return "DivBackward0" if given("rounding_mode") is None else "DivBackward2"
 
 
 def _reduced(each, mean="MeanBackward0"):
     """A loss made of pointwise operators, `each` the last of them, and a reduction."""
-    return lambda result, given: {"mean": mean, "sum": "SumBackward0"}.get(given.get("reduction"), each)
+    return lambda result, given: {"mean": mean, "sum": "SumBackward0"}.get(given("reduction"), each)
 
 
 def _unbatched(dims, name):
@@ -56,25 +56,25 @@ def _unbatched(dims, name):
 
 
 def _matmul(result, given):
-    a, b = (len(given[name]._size) for name in ("self", "other"))
+    a, b = (len(given(name)._size) for name in ("self", "other"))
     if a <= 2 and b <= 2:
         return {(1, 1): "DotBackward0", (1, 2): "SqueezeBackward4", (2, 1): "MvBackward0", (2, 2): "MmBackward0"}[a, b]
-    if a == 2 and given["self"].requires_grad:  # computed transposed
+    if a == 2 and given("self").requires_grad:  # computed transposed
         return "CloneBackward0"
     return "UnsafeViewBackward0"
 
 
 def _linear(result, given):
-    rank, bias = len(given["input"]._size), given["bias"]
+    rank, bias = len(given("input")._size), given("bias")
     if rank == 2:
         return "MmBackward0" if bias is None else "AddmmBackward0"
     if bias is None:
         return "SqueezeBackward4" if rank == 1 else "UnsafeViewBackward0"
-    return "ViewBackward0" if given["input"].is_contiguous() else "AddBackward0"
+    return "ViewBackward0" if given("input").is_contiguous() else "AddBackward0"
 
 
 def _einsum(result, given):
-    inputs, _, output = given["equation"].replace(" ", "").partition("->")
+    inputs, _, output = given("equation").replace(" ", "").partition("->")
     operands = inputs.split(",")
     if len(operands) == 1:
         return "SumBackward1" if set(inputs) - set(output) or len(set(inputs)) < len(inputs) and output else "PermuteBackward0"
@@ -86,7 +86,7 @@ _INTERPOLATION = {"nearest": "UpsampleNearest", "nearest-exact": "UpsampleNeares
 
 
 def _interpolate(result, given):
-    return f"{_INTERPOLATION[given['mode']]}{len(result.shape) - 2}D{'Aa' if given['antialias'] else ''}Backward0"
+    return f"{_INTERPOLATION[given('mode')]}{len(result.shape) - 2}D{'Aa' if given('antialias') else ''}Backward0"
 
 
 def _by_rank(name):
@@ -94,56 +94,50 @@ def _by_rank(name):
 
 
 def _max_unpool(result, given):
-    n = len(given["output_size"])
+    n = len(given("output_size"))
     return "SqueezeBackward1" if n == 1 else f"MaxUnpool{n}DBackward0"
 
 
 def _fractional(result, given):
-    return f"FractionalMaxPool{len(given['output_size'])}DBackward0"
+    return f"FractionalMaxPool{len(given('output_size'))}DBackward0"
 
 
-def _fft(name):
+def _fft(complex_name, real_name):
     """A transform to complex numbers; PyTorch takes real input by another way."""
-    def named(result, given):
-        real = not given["self"]._dtype.is_complex
-        if name == "ifft" or name == "ihfft" and given.get("dim") != () and "s" not in given:
-            return "ConjBackward0" if real else "FftC2CBackward0"
-        return "FftR2CBackward0" if real else "FftC2CBackward0"
-
-    return named
+    return lambda result, given: complex_name if given("self")._dtype.is_complex else real_name
 
 
 def _nll(result, given):
-    return "NllLossBackward0" if len(given["input"]._size) <= 2 else "NllLoss2DBackward0"
+    return "NllLossBackward0" if len(given("input")._size) <= 2 else "NllLoss2DBackward0"
 
 
 def _cross_entropy(result, given):
-    target, soft = given["target"], given["target"]._dtype.is_floating_point
+    target, soft = given("target"), given("target")._dtype.is_floating_point
     if soft:
-        return {"mean": "DivBackward1", "sum": "NegBackward0"}.get(given["reduction"], "NegBackward0")
-    if given["label_smoothing"]:
+        return {"mean": "DivBackward1", "sum": "NegBackward0"}.get(given("reduction"), "NegBackward0")
+    if given("label_smoothing"):
         return "AddBackward0"
     return _nll(result, given) if target is not None else ""
 
 
 def _kl(result, given):
     return {"mean": "MeanBackward0", "sum": "SumBackward0", "batchmean": "DivBackward0"}.get(
-        given["reduction"], "MulBackward0" if given["log_target"] else "SubBackward0")
+        given("reduction"), "MulBackward0" if given("log_target") else "SubBackward0")
 
 
 def _inner(result, given):
-    return "ViewBackward0" if given["self"].ndim and given["other"].ndim else "MulBackward0"
+    return "ViewBackward0" if given("self").ndim and given("other").ndim else "MulBackward0"
 
 
 def _vector_norm(result, given):
-    order, dim = given["ord"], given["dim"]
+    order, dim = given("ord"), given("dim")
     if order is None and (dim is None or isinstance(dim, int) or len(dim) < 3) or order is not None and isinstance(dim, int):
         return "LinalgVectorNormBackward0"
     return _matrix_norm(result, given)
 
 
 def _matrix_norm(result, given):
-    order = given["ord"]
+    order = given("ord")
     if order in ("fro", None):
         return "LinalgVectorNormBackward0"
     if order == "nuc":
@@ -169,23 +163,23 @@ NAMES = {
     "pow.Tensor": _pow,
     "float_power.Tensor": _pow,
     "remainder.Tensor": _tensor("other", "Remainder", 1, 0),
-    "round": lambda result, given: f"RoundBackward{1 if given['decimals'] else 0}",
+    "round": lambda result, given: f"RoundBackward{1 if given('decimals') else 0}",
     "rsub.Tensor": _tensor("other", "Rsub", 0, 1),
     "scatter.value": "ScatterBackward1",
     "sort": "SortBackward0",
-    "sort.stable": lambda result, given: f"SortBackward{0 if given['stable'] is None else 1}",
+    "sort.stable": lambda result, given: f"SortBackward{0 if given('stable') is None else 1}",
     # products
     "matmul": _matmul,
     "nn.functional.linear": _linear,
-    "nn.functional.bilinear": lambda result, given: "ViewBackward0" if given["bias"] is None else "AddBackward0",
+    "nn.functional.bilinear": lambda result, given: "ViewBackward0" if given("bias") is None else "AddBackward0",
     "inner": _inner,
     "kron": "UnsafeViewBackward0",
     "_einsum": _einsum,
     "_tensordot": "ViewBackward0",
     "linalg.multi_dot": "ViewBackward0",
-    "linalg.vecdot": lambda result, given: "SumBackward1" if given["x"].ndim > 1 else "VdotBackward0",
-    "linalg.matrix_power": lambda result, given: "LinalgInvExBackward0" if given["n"] == -1 else (
-        "UnsafeViewBackward0" if given["self"].ndim > 2 else "MmBackward0"),
+    "linalg.vecdot": lambda result, given: "SumBackward1" if given("x").ndim > 1 else "VdotBackward0",
+    "linalg.matrix_power": lambda result, given: "LinalgInvExBackward0" if given("n") == -1 else (
+        "UnsafeViewBackward0" if given("self").ndim > 2 else "MmBackward0"),
     "cross": "LinalgCrossBackward0",
     # norms
     "dist": "DistBackward0",
@@ -214,8 +208,8 @@ NAMES = {
     "_grid_sample": _by_rank("GridSampler{}DBackward0"),
     "nn.functional.adaptive_max_pool1d": "SqueezeBackward1",
     # transforms
-    "fft.fft": _fft("fft"),
-    "fft.ifft": _fft("ifft"),
+    "fft.fft": _fft("FftC2CBackward0", "FftR2CBackward0"),
+    "fft.ifft": _fft("FftC2CBackward0", "ConjBackward0"),
     # losses
     "nn.functional.cross_entropy": _cross_entropy,
     "nn.functional.nll_loss": _nll,

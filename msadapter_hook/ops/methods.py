@@ -215,14 +215,19 @@ def type_(self, dtype=None, non_blocking=False, **kwargs):
     if dtype is None:
         prefix = "torch." if self.device.type == "cpu" else f"torch.{self.device.type}."
         return f"{prefix}{self._dtype.scalar_name}Tensor"
+    return convert(self, named_type(dtype))
+
+
+def named_type(dtype):
+    """The dtype that `Tensor.type` is given: itself, by name, or a class of tensors. ValueError for a name of none."""
     if isinstance(dtype, str):
         name = dtype.rsplit(".", 1)[-1].removesuffix("Tensor")
         found = [t for t in dtypes.ALL if t.scalar_name == name]
         if not found:
             raise ValueError(f"invalid type: '{dtype}'")
-        return convert(self, found[0])
+        return found[0]
     own = getattr(dtype, "dtype", None)
-    return convert(self, own if isinstance(own, dtypes.dtype) else arguments.scalar_type(dtype))
+    return own if isinstance(own, dtypes.dtype) else arguments.scalar_type(dtype)
 
 
 def _caster(dtype):

@@ -61,14 +61,14 @@ class Overload:
     def name_of(self, value, bound):
         """PyTorch's name of the gradient node of a result."""
         name = self.grad_name
-        return name if type(name) is str else name(value, dict(zip(self.positions, bound)))
+        return name if type(name) is str else name(value, lambda parameter: bound[self.positions[parameter]])
 
     def _renamed(self, result, bound):
         """The result of a composite, its last node under the name of the whole; what was handed through keeps its own."""
         before = [bound[i].value.node for i in self.tensors if isinstance(bound[i], Tensor)]
         for tensor in result if isinstance(result, (tuple, list)) else (result,):
-            if tensor.requires_grad and tensor.grad_fn is not None and tensor.value.node not in before:
-                tensor.value.node.operator = self.name_of(tensor.value, bound)
+            if tensor.requires_grad and (node := tensor.value.node) is not None and node not in before:
+                node.operator = self.name_of(tensor.value, bound)
         return result
 
     def given(self, bound):

@@ -274,3 +274,10 @@ def test_a_thawed_parameter_is_reduced_again(group):
             p.requires_grad_(not frozen)
     model(torch.ones(1, 2)).sum().backward()
     assert model.reducer.iterations == 1
+
+
+def test_subgroups_are_of_all_processes(group):
+    own, every = dist.new_subgroups(1, group=group)
+    assert own in every and dist.get_world_size(own) == 1
+    with pytest.raises(NotImplementedError, match=r"new_group\(ranks\)"):
+        dist.new_subgroups(1, group=own)

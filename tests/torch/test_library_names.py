@@ -92,3 +92,12 @@ def test_containers_flattened_by_a_spec():
     _, spec = tree_flatten({"a": 1, "b": [2, 3]})
     register_pytree_flatten_spec(dict, lambda d, spec: [d[k] for k in spec.context])
     assert tree_flatten_spec({"b": [5, 6], "a": 4}, spec) == [4, 5, 6]
+
+
+def test_streams_of_the_cpu_wait_for_nothing():
+    stream = torch.cpu.Stream()
+    with torch.cpu.stream(stream):
+        assert torch.cpu.current_stream() is stream and isinstance(stream, torch.Stream)
+        assert stream.record_event().query()
+    torch.cpu.current_stream().wait_stream(stream)
+    assert torch.cpu.Event().query()

@@ -420,7 +420,8 @@ def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
     if attn_mask is not None:
         raise RuntimeError("scaled_dot_product_attention: attn_mask is not supported with nested tensors; pad them")
     run = OPERATORS["nn.functional.scaled_dot_product_attention"]
-    made = [run(q, k, v, None, dropout_p, is_causal, scale=scale) for q, k, v in zip(query._pieces(), key._pieces(), value._pieces())]
+    made = [run(q, k, v, None, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+            for q, k, v in zip(query._pieces(), key._pieces(), value._pieces())]
     return JaggedTensor._of(call("cat", made, query._ragged - 1), query._cuts, query._ragged)
 
 

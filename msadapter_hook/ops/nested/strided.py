@@ -221,21 +221,19 @@ def transpose(self, dim0, dim1):
     return _each(lambda p: p.transpose(i - 1, j - 1), self, name="TransposeBackward0")
 
 
-@implement(StridedNested, names="softmax nn.functional.softmax log_softmax nn.functional.log_softmax")
-def softmax(self=None, dim=None, dtype=None, input=None, _stacklevel=3, logarithm=False):
-    nested = self if self is not None else input
-    dim = wrap_dim(dim, nested.ndim)
-    if dim == 0:
-        raise RuntimeError("Cannot apply softmax across nested dimension 0")
-    return _each(lambda p: call("softmax", p, dim - 1, dtype=dtype), nested)
+def _normalized(operator):
+    def function(self=None, dim=None, dtype=None, input=None, _stacklevel=3):
+        nested = self if self is not None else input
+        place = wrap_dim(dim, nested.ndim)
+        if place == 0:
+            raise RuntimeError("Cannot apply softmax across nested dimension 0")
+        return _each(lambda p: call(operator, p, place - 1, dtype=dtype), nested)
+
+    return function
 
 
-def _log_softmax(self=None, dim=None, dtype=None, input=None, _stacklevel=3):
-    nested = self if self is not None else input
-    return _each(lambda p: call("log_softmax", p, wrap_dim(dim, nested.ndim) - 1, dtype=dtype), nested)
-
-
-implement(StridedNested, names="log_softmax nn.functional.log_softmax")(_log_softmax)
+for _name in ("softmax", "log_softmax"):
+    implement(StridedNested, names=f"{_name} nn.functional.{_name}")(_normalized(_name))
 
 
 @implement(StridedNested, names="nn.functional.layer_norm layer_norm")
@@ -351,5 +349,5 @@ def masked_fill(self, mask, value):
 def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
     if attn_mask is not None:
         raise RuntimeError("scaled_dot_product_attention: attn_mask is not supported with nested tensors; pad them")
-    return _each(lambda q, k, v: call("nn.functional.scaled_dot_product_attention", q, k, v, None, dropout_p, is_causal, scale=scale),
-                 query, key, value)
+    return _each(lambda q, k, v: call("nn.functional.scaled_dot_product_attention", q, k, v, None, dropout_p, is_causal, scale=scale,
+                                      enable_gqa=enable_gqa), query, key, value)

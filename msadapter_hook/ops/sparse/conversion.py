@@ -3,6 +3,7 @@
 import numpy as np
 
 from msadapter_hook import prims
+from msadapter_hook.errors import unsupported
 from msadapter_hook.tape.sparse import flat_places
 from msadapter_hook.tensor import Tensor, cast_value, dtypes, from_array
 from msadapter_hook.tensor.compound import recorded_name
@@ -44,7 +45,13 @@ def coalesce(self):
 
 
 def to_dense(self, dtype=None, masked_grad=None):
-    """The dense tensor; elements at one place add up. Source: PyTorch, Tensor.to_dense."""
+    """The dense tensor; elements at one place add up.
+
+    NotImplementedError for `masked_grad=False`: a gradient reaches the elements that are there, and no others. Source: PyTorch,
+    Tensor.to_dense.
+    """
+    if masked_grad is False and self.requires_grad:
+        raise unsupported("Tensor.to_dense(masked_grad=False)", "leave it out; the gradient keeps to the elements that are there")
     if isinstance(self, CompressedTensor):
         made = _dense_of_compressed(self)
     else:

@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 
-from msadapter_hook.tensor import Tensor, dtypes, from_array, printing
+from msadapter_hook.tensor import Tensor, from_array, printing
 from msadapter_hook.tensor.compound import Compound, recorded_name, refusal
 from msadapter_hook.tensor.device import current_device
 from msadapter_hook.tensor.sparse import BY_ROW, CompressedTensor, SparseTensor, passed
@@ -12,6 +12,7 @@ from msadapter_hook.tensor.sparse import BY_ROW, CompressedTensor, SparseTensor,
 from .. import arguments
 from ..compound import TABLES, implement
 from ..devices import place
+from ..methods import named_type
 from ..registry import METHODS, OPERATORS, call, plain
 from . import products
 from .construction import empty_sparse
@@ -269,13 +270,7 @@ def type_name(self, dtype=None, non_blocking=False, **kwargs):
         if isinstance(self, CompressedTensor):
             raise RuntimeError(f"Unimplemented backend {self._backend}")
         return f"torch.sparse.{self._dtype.scalar_name}Tensor"
-    if isinstance(dtype, str):
-        found = [t for t in dtypes.ALL if t.scalar_name == dtype.rsplit(".", 1)[-1].removesuffix("Tensor")]
-        if not found:
-            raise ValueError(f"invalid type: '{dtype}'")
-        return convert(self, found[0])
-    own = getattr(dtype, "dtype", None)
-    return convert(self, own if isinstance(own, dtypes.dtype) else arguments.scalar_type(dtype))
+    return convert(self, named_type(dtype))
 
 
 def _caster(dtype):

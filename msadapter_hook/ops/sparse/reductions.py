@@ -80,7 +80,7 @@ def norm(self, p="fro", dim=None, keepdim=False, dtype=None):
                            "of the input")
     if keepdim:
         raise RuntimeError("norm_sparse currently does not support keepdim=True")
-    return recorded_name(call("norm", coalesce(self)._elements, 2.0 if p in (None, "fro") else p), "NormBackward0")
+    return recorded_name(call("norm", coalesce(self)._elements, 2.0 if p in (None, "fro") else p, dtype=dtype), "NormBackward0")
 
 
 # ------------------------------------------------------------------------------------------------ softmax

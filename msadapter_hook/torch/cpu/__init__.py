@@ -2,39 +2,23 @@
 
 import contextlib as _contextlib
 
+from .._names import Event as _AnyEvent
+from .._names import Stream as _AnyStream
 from . import amp
 
 
-class Stream:
+class Stream(_AnyStream):
     """A stream of work; work is done when its call returns. Source: PyTorch, torch.cpu.Stream."""
 
     def __init__(self, priority=-1):
-        self.priority = priority
-
-    def wait_stream(self, stream):
-        """Nothing is pending."""
-
-    def record_event(self):
-        return Event()
-
-    def wait_event(self, event):
-        """Nothing is pending."""
+        super().__init__(priority=priority)
 
 
-class Event:
+class Event(_AnyEvent):
     """A mark in a stream. Source: PyTorch, torch.cpu.Event."""
 
-    def query(self):
-        return True
-
-    def record(self, stream=None):
-        """Nothing is pending."""
-
-    def synchronize(self):
-        """Nothing is pending."""
-
-    def wait(self, stream=None):
-        """Nothing is pending."""
+    def __init__(self):
+        super().__init__()
 
 
 _streams = [Stream()]

@@ -3,6 +3,7 @@ import hashlib
 from datetime import timedelta
 
 from msadapter_hook import settings
+from msadapter_hook.errors import unsupported
 
 from . import _job
 from ._circle import Circle
@@ -255,6 +256,8 @@ def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local
 def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_options=None, group_desc=None):
     """The processes in groups of `group_size` neighbours; gives (own group, all groups). Source: PyTorch,
     torch.distributed.new_subgroups."""
+    if group is not None and group is not _world.default_pg:
+        raise unsupported("torch.distributed.new_subgroups(group=…)", "groups are made of all processes; use new_group(ranks)")
     size = get_world_size()
     if group_size is None:
         group_size = int(settings.variable("LOCAL_WORLD_SIZE", size))
