@@ -8,7 +8,7 @@ from .registry import METHODS, OPERATORS, attach, call, functions
 
 # One module per family; each registers its operators when it is imported.
 FAMILIES = ["creation", "ranges", "sharing", "views", "joining", "shape", "padding", "scatter", "segments", "masking",
-            "random", "pointwise", "binary", "comparison", "bitwise", "complex", "activation", "reduction", "matmul",
+            "random", "pointwise", "binary", "comparison", "bitwise", "complex", "activation", "reduction", "matmul", "grouped",
             "einsum", "loss", "loss_margin", "sorting", "scan", "statistics", "gradient", "special", "convolution",
             "pooling", "normalization", "embedding", "attention", "native_attention", "recurrent", "legacy", "distance", "interpolation",
             "linalg", "decomposition", "matrix_norms", "fft", "numbered", "foreach", "methods", "sparse", "nested",

@@ -173,6 +173,7 @@ NAMES = {
     "nn.functional.linear": _linear,
     "nn.functional.bilinear": lambda result, given: "ViewBackward0" if given("bias") is None else "AddBackward0",
     "inner": _inner,
+    "nn.functional.grouped_mm": "GroupedMmBackward0",
     "kron": "UnsafeViewBackward0",
     "_einsum": _einsum,
     "_tensordot": "ViewBackward0",
