@@ -19,7 +19,7 @@ sys.path.insert(0, "benchmarks")
 import workloads
 from msadapter_hook import report
 found = {}
-for name in ("lenet", "resnet", "gpt", "lstm"):
+for name in ("mlp", "lenet", "resnet", "gpt", "lstm"):
     torch.manual_seed(0)
     model, x, y, _ = workloads.MODELS[name]()
     report.clear()
@@ -63,6 +63,16 @@ print(torch.allclose(x.grad, 2 * (1 - 4 * y.detach() ** 2)))  # the weight and t
 """
 
 
+INFINITIES = """
+import torch
+x = torch.full((1, 1, 4, 4), -torch.inf)
+x[0, 0, 0, 0], x[0, 0, 2, 2] = torch.inf, torch.nan
+w = torch.ones((), requires_grad=True)
+for _ in range(3):
+    print(torch.nn.functional.max_pool2d(x * w, 2).flatten().tolist())
+"""
+
+
 def run(code, kernels, *options):
     variables = {**os.environ, "MSADAPTER_KERNELS": kernels, "PYTHONPATH": str(ROOT), "MSADAPTER_HOOK": "1"}
     done = subprocess.run([sys.executable, "-m", "msadapter_hook", *options, "-c", code], cwd=ROOT, env=variables, text=True,
@@ -75,7 +85,7 @@ def test_workloads_have_the_gradients_of_mindspores_kernels_without_a_replay():
     host, native = (json.loads(run(STEPS, kernels, "--report").splitlines()[0]) for kernels in ("host", "mindspore"))
     for name, one in host.items():
         assert one["loss"] == pytest.approx(native[name]["loss"], rel=1e-5)
-        assert one["gradients"] == pytest.approx(native[name]["gradients"], rel=1e-2, abs=2e-3)
+        assert one["gradients"] == pytest.approx(native[name]["gradients"], rel=1e-4, abs=1e-3)  # sums of up to 400 that cancel
         assert one["backward"] == [1, 0, 0]
         assert native[name]["backward"][1] >= 1
 
@@ -86,6 +96,10 @@ def test_gradients_of_gradients():
 
 def test_hooks_on_saved_tensors_have_their_say():
     assert run(PACKED, "host").strip() == "True"
+
+
+def test_max_pooling_keeps_infinities_and_nan():
+    assert run(INFINITIES, "host").splitlines() == ["[inf, -inf, -inf, nan]"] * 3
 
 
 def test_report_counts_backward_passes_and_segments():
