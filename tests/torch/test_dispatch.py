@@ -230,7 +230,7 @@ def test_gradients_of_gradients(name):
         return torch.autograd.grad(sum((g * g).sum() for g in first), inputs)
 
     for p, q in zip(second(plain), second(inside)):
-        torch.testing.assert_close(q.inner if type(q) is Wrapped else q, p, rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(q.inner if type(q) is Wrapped else q, p, rtol=1e-4, atol=1e-5)
 
 
 def test_forward_mode():
