@@ -1,14 +1,13 @@
 """oneDNN, the library of CPU kernels that MindSpore brings along, called through its C interface on NumPy memory.
 
 The names and numbers are those of oneDNN 3 (dnnl_types.h). A stream without a thread pool computes in the calling thread, and
-ctypes lets other Python threads run meanwhile: `side_by_side` uses a second processor.
+ctypes lets other Python threads run meanwhile (threads.py).
 """
 
 import ctypes
 import glob
 import importlib.util
 import os
-import threading
 from ctypes import byref, c_float, c_int, c_int64, c_size_t, c_void_p
 
 import numpy as np
@@ -222,74 +221,3 @@ def reorder(source, target):
     lib = library()
     description = Description("reorder", source, lib.engine, target, lib.engine, engine_first=False)
     return Operation(description, [(SOURCE, source), (TARGET, target)])
-
-
-# ------------------------------------------------------------------------------------------------ a second processor
-class _Helper:
-    """A thread that does one job at a time; handing one over costs some 10 µs."""
-
-    def __init__(self):
-        self._asked, self._done = threading.Lock(), threading.Lock()
-        self._asked.acquire()
-        self._done.acquire()
-        self._job = self._error = None
-        self.free = threading.Lock()
-        threading.Thread(target=self._work, name="msadapter_hook helper", daemon=True).start()
-
-    def _work(self):
-        while True:
-            self._asked.acquire()
-            try:
-                self._job()
-            except BaseException as error:  # told to who asked
-                self._error = error
-            self._job = None
-            self._done.release()
-
-    def start(self, job):
-        self._job, self._error = job, None
-        self._asked.release()
-
-    def join(self):
-        self._done.acquire()
-        if self._error is not None:
-            raise self._error
-
-
-_WORTH_SPLITTING = 1 << 20
-_threads = {"helper": None, "number": os.cpu_count() or 1}
-
-
-def use_threads(number):
-    """How many processors kernels may use; they use two at most."""
-    _threads["number"] = number
-
-
-def _forget_helper():
-    _threads["helper"] = None  # threads do not survive a fork
-
-
-os.register_at_fork(after_in_child=_forget_helper)
-
-
-def side_by_side(first, second, multiplications=_WORTH_SPLITTING):
-    """Call both, the second in a helper thread where one is free and the work is worth it."""
-    if _threads["number"] < 2 or multiplications < _WORTH_SPLITTING:
-        first()
-        second()
-        return
-    helper = _threads["helper"]
-    if helper is None:
-        helper = _threads["helper"] = _Helper()
-    if not helper.free.acquire(blocking=False):
-        first()
-        second()
-        return
-    try:
-        helper.start(second)
-        try:
-            first()
-        finally:
-            helper.join()
-    finally:
-        helper.free.release()

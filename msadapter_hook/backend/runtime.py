@@ -9,7 +9,7 @@ settings.prepare_process()  # OPENBLAS_CORETYPE and the oneDNN instruction set a
 
 import mindspore  # noqa: E402
 
-from . import onednn  # noqa: E402
+from .threads import use_threads  # noqa: E402
 
 __all__ = ["lock", "mindspore", "prepare"]
 
@@ -50,7 +50,7 @@ def keep_freed_memory() -> None:
 def set_threads(number: int) -> None:
     """How many threads a CPU kernel may use."""
     mindspore.set_context(runtime_num_threads=number)
-    onednn.use_threads(number)
+    use_threads(number)
 
 
 prepare()

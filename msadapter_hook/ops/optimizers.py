@@ -6,14 +6,16 @@ Parameters and state get new arrays: what a graph or a user still holds is never
 """
 
 import math
+import threading
 
 import numpy as np
 
 from msadapter_hook.tape import value_of
+from msadapter_hook.tensor import from_array
 
 _BLOCK = 32768  # elements: eight arrays of them fit into 1 MiB [measured: faster than 8,192 and 65,536]
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-_scratch = {}
+_own = threading.local()
 
 
 def _plain(*hyper):
@@ -32,11 +34,11 @@ def _fits(*groups):
     return True
 
 
-def _temporaries(dtype, count):
-    """Arrays of one block that every step may use."""
-    found = _scratch.setdefault(dtype, [])
-    while len(found) < count:
-        found.append(np.empty(_BLOCK, dtype))
+def _temporaries(dtype):
+    """Two arrays of one block that each step in this thread may use."""
+    found = _own.__dict__.get(dtype)
+    if found is None:
+        found = _own.__dict__[dtype] = np.empty(_BLOCK, dtype), np.empty(_BLOCK, dtype)
     return found
 
 
@@ -44,15 +46,10 @@ def _flat(tensor):
     return tensor.value.numpy.reshape(-1)
 
 
-def _put(tensor, flat):
-    tensor._write(value_of(flat.reshape(tensor._size)))
-
-
-def _batches(params, keys):
+def _batches(sizes, keys):
     """Numbers of parameters that are updated together: the large ones alone, the small ones of one key up to a block at a time."""
     found, open_ones = [], {}
-    for i, (p, key) in enumerate(zip(params, keys)):
-        size = p._size.numel()
+    for i, (size, key) in enumerate(zip(map(math.prod, sizes), keys)):
         if size >= _BLOCK:
             found.append([i])
             continue
@@ -65,22 +62,45 @@ def _batches(params, keys):
     return found
 
 
-def _gather(tensors, batch, scratch):
+def _gather(tensors, batch):
     """The elements of a batch of tensors in one flat array."""
     if len(batch) == 1:
         return _flat(tensors[batch[0]])
-    parts = [_flat(tensors[i]) for i in batch]
-    return np.concatenate(parts, out=scratch[:sum([p.size for p in parts])])
+    return np.concatenate([_flat(tensors[i]) for i in batch])
 
 
-def _scatter(tensors, batch, flat):
-    """Give each tensor of a batch its part of a new flat array."""
+def _scatter(tensors, batch, flat, sizes):
+    """Give each tensor of a batch its part of a new flat array. Where there is none yet, it is made."""
     at = 0
     for i in batch:
-        tensor = tensors[i]
-        end = at + tensor._size.numel()
-        _put(tensor, flat[at:end])
+        end = at + sizes[i].numel()
+        part = flat[at:end].reshape(sizes[i])
+        if tensors[i] is None:
+            tensors[i] = from_array(part)
+        else:
+            tensors[i]._write(value_of(part))
         at = end
+
+
+def _sweep(params, keys, rule):
+    """Update the parameters batch by batch, one key for each.
+
+    `rule(first)` gives, for a batch that begins with that parameter, the lists of tensors to read, those to write, and
+    `update(reads, writes, t, u)`, which computes one block into `writes`; `t` and `u` are free to use.
+    """
+    sizes = [p._size for p in params]
+    for batch in _batches(sizes, keys):
+        reads, writes, update = rule(batch[0])
+        reads = [_gather(tensors, batch) for tensors in reads]
+        made = [np.empty_like(reads[0]) for _ in writes]
+        t, u = _temporaries(reads[0].dtype)
+        for a in range(0, reads[0].size, _BLOCK):
+            block = slice(a, a + _BLOCK)
+            of_block = [flat[block] for flat in made]
+            count = of_block[0].size
+            update([flat[block] for flat in reads], of_block, t[:count], u[:count])
+        for tensors, flat in zip(writes, made):
+            _scatter(tensors, batch, flat, sizes)
 
 
 def sgd_step(params, grads, buffers, *, weight_decay, momentum, lr, dampening, nesterov, maximize):
@@ -89,107 +109,78 @@ def sgd_step(params, grads, buffers, *, weight_decay, momentum, lr, dampening, n
         return False
     if any(b is not None and (b._dtype is not p._dtype or b._size != p._size) for b, p in zip(buffers, params)):
         return False
-    for batch in _batches(params, [(p._dtype.numpy, b is None) for p, b in zip(params, buffers)]):
-        dtype, first = params[batch[0]]._dtype.numpy, buffers[batch[0]] is None
-        t, u, *scratch = _temporaries(dtype, 5)
-        kind = dtype.type
-        decay, mu, rate, fresh = kind(weight_decay), kind(momentum), kind(lr), kind(1 - dampening)
-        p, g = _gather(params, batch, scratch[0]), _gather(grads, batch, scratch[1])
-        m = _gather(buffers, batch, scratch[2]) if momentum != 0 and not first else None
-        out = np.empty_like(p)
-        new = np.empty_like(p) if momentum != 0 else None
-        for a in range(0, p.size, _BLOCK):
-            b = min(a + _BLOCK, p.size)
-            pa, ga, ta, ua = p[a:b], g[a:b], t[:b - a], u[:b - a]
+    fresh = [b is None for b in buffers]
+
+    def rule(number):
+        kind = params[number]._dtype.numpy.type
+        decay, mu, rate, share = kind(weight_decay), kind(momentum), kind(lr), kind(1 - dampening)
+        first = fresh[number]
+
+        def update(reads, writes, t, u):
+            p, g = reads[0], reads[1]
             if maximize:
-                ga = np.negative(ga, out=ua)
+                g = np.negative(g, out=u)
             if weight_decay != 0:
-                np.multiply(pa, decay, out=ta)
-                ga = np.add(ga, ta, out=ua)
+                g = np.add(g, np.multiply(p, decay, out=t), out=u)
             if momentum != 0:
-                ma = new[a:b]
+                m = writes[1]
                 if first:
-                    ma[...] = ga
+                    m[...] = g
                 else:
-                    np.multiply(m[a:b], mu, out=ma)
-                    if dampening == 0:
-                        np.add(ma, ga, out=ma)
-                    else:
-                        np.add(ma, np.multiply(ga, fresh, out=ta), out=ma)
-                if nesterov:
-                    ga = np.add(ga, np.multiply(ma, mu, out=ta), out=ua)
-                else:
-                    ga = ma
-            np.subtract(pa, np.multiply(ga, rate, out=ta), out=out[a:b])
-        _scatter(params, batch, out)
-        if momentum != 0:
-            if first:
-                _new_buffers(buffers, params, batch, new)
-            else:
-                _scatter(buffers, batch, new)
+                    np.multiply(reads[2], mu, out=m)
+                    np.add(m, g if dampening == 0 else np.multiply(g, share, out=t), out=m)
+                g = np.add(g, np.multiply(m, mu, out=t), out=u) if nesterov else m
+            np.subtract(p, np.multiply(g, rate, out=t), out=writes[0])
+
+        if momentum == 0:
+            return [params, grads], [params], update
+        return [params, grads] if first else [params, grads, buffers], [params, buffers], update
+
+    _sweep(params, [(p._dtype.numpy, first) for p, first in zip(params, fresh)], rule)
     return True
-
-
-def _new_buffers(buffers, params, batch, flat):
-    from msadapter_hook.tensor import from_array
-
-    at = 0
-    for i in batch:
-        end = at + params[i]._size.numel()
-        buffers[i] = from_array(flat[at:end].reshape(params[i]._size))
-        at = end
 
 
 def adam_step(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, *, amsgrad, beta1, beta2, lr, weight_decay, eps,
               maximize, decoupled_weight_decay=False):
     """Adam and AdamW, with AMSGrad. Source: PyTorch, torch.optim.Adam."""
-    groups = [params, grads, exp_avgs, exp_avg_sqs] + ([max_exp_avg_sqs] if amsgrad else [])
-    if not _plain(beta1, beta2, lr, weight_decay, eps) or not _fits(*groups):
+    state = [exp_avgs, exp_avg_sqs] + ([max_exp_avg_sqs] if amsgrad else [])
+    if not _plain(beta1, beta2, lr, weight_decay, eps) or not _fits(params, grads, *state):
         return False
     counts = []
     for step in steps:
         count = step.value.numpy + 1
         step._write(value_of(np.asarray(count, step._dtype.numpy)))
         counts.append(count.item())
-    for batch in _batches(params, [(p._dtype.numpy, n) for p, n in zip(params, counts)]):
-        n, dtype = counts[batch[0]], params[batch[0]]._dtype.numpy
+
+    def rule(number):
+        n, kind = counts[number], params[number]._dtype.numpy.type
         size, root = lr / (1 - beta1 ** n), math.sqrt(1 - beta2 ** n)
-        t, u, *scratch = _temporaries(dtype, 7)
-        kind = dtype.type
-        p, g, m, v = (_gather(group, batch, s) for group, s in zip(groups[:4], scratch))
-        top = _gather(max_exp_avg_sqs, batch, scratch[4]) if amsgrad else None
-        out, m2, v2 = np.empty_like(p), np.empty_like(p), np.empty_like(p)
-        top2 = np.empty_like(p) if amsgrad else None
         w1, b2, w2, over, small, by = map(kind, (1 - beta1, beta2, 1 - beta2, root, eps, size))
-        for a in range(0, p.size, _BLOCK):
-            b = min(a + _BLOCK, p.size)
-            pa, ga, ma, va, ta, ua = p[a:b], g[a:b], m2[a:b], v2[a:b], t[:b - a], u[:b - a]
+
+        def update(reads, writes, t, u):
+            (p, g, m_old, v_old), (out, m, v) = reads[:4], writes[:3]
             if maximize:
-                ga = np.negative(ga)
+                g = np.negative(g)
             if weight_decay != 0:
                 if decoupled_weight_decay:
-                    pa = np.multiply(pa, kind(1 - lr * weight_decay), out=out[a:b])
+                    p = np.multiply(p, kind(1 - lr * weight_decay), out=out)
                 else:
-                    ga = ga + pa * kind(weight_decay)
-            np.subtract(ga, m[a:b], out=ta)
-            np.multiply(ta, w1, out=ta)
-            np.add(m[a:b], ta, out=ma)
-            np.multiply(ga, ga, out=ta)
-            np.multiply(ta, w2, out=ta)
-            np.multiply(v[a:b], b2, out=va)
-            np.add(va, ta, out=va)
-            second = va
-            if amsgrad:
-                second = np.maximum(top[a:b], va, out=top2[a:b])
-            np.sqrt(second, out=ua)
-            np.divide(ua, over, out=ua)
-            np.add(ua, small, out=ua)
-            np.divide(ma, ua, out=ta)
-            np.multiply(ta, by, out=ta)
-            np.subtract(pa, ta, out=out[a:b])
-        _scatter(params, batch, out)
-        _scatter(exp_avgs, batch, m2)
-        _scatter(exp_avg_sqs, batch, v2)
-        if amsgrad:
-            _scatter(max_exp_avg_sqs, batch, top2)
+                    g = g + p * kind(weight_decay)
+            np.subtract(g, m_old, out=t)
+            np.multiply(t, w1, out=t)
+            np.add(m_old, t, out=m)
+            np.multiply(g, g, out=t)
+            np.multiply(t, w2, out=t)
+            np.multiply(v_old, b2, out=v)
+            np.add(v, t, out=v)
+            np.sqrt(np.maximum(reads[4], v, out=writes[3]) if amsgrad else v, out=u)
+            np.divide(u, over, out=u)
+            np.add(u, small, out=u)
+            np.divide(m, u, out=t)
+            np.multiply(t, by, out=t)
+            np.subtract(p, t, out=out)
+
+        return [params, grads, *state], [params, *state], update
+
+    _sweep(params, [(p._dtype.numpy, n) for p, n in zip(params, counts)], rule)
     return True

@@ -241,21 +241,21 @@ def test_family_that_differs_from_numpy_is_left_alone(monkeypatch):
 def test_one_thread_is_all_that_is_used_where_one_is_asked_for(monkeypatch):
     import threading
 
-    from msadapter_hook.backend import onednn
+    from msadapter_hook.backend import threads
 
-    monkeypatch.setitem(onednn._threads, "number", 1)
+    monkeypatch.setitem(threads._threads, "number", 1)
     seen = []
-    onednn.side_by_side(lambda: seen.append(threading.get_ident()), lambda: seen.append(threading.get_ident()))
+    threads.side_by_side(lambda: seen.append(threading.get_ident()), lambda: seen.append(threading.get_ident()))
     assert seen == [threading.get_ident()] * 2
 
 
 def test_an_error_in_the_helper_thread_is_raised(monkeypatch):
-    from msadapter_hook.backend import onednn
+    from msadapter_hook.backend import threads
 
-    monkeypatch.setitem(onednn._threads, "number", 2)
+    monkeypatch.setitem(threads._threads, "number", 2)
     done = []
     for _ in range(2):  # the helper goes on after an error
         with pytest.raises(ZeroDivisionError):
-            onednn.side_by_side(lambda: done.append(1), lambda: 1 // 0)
-    onednn.side_by_side(lambda: done.append(1), lambda: done.append(2))
+            threads.side_by_side(lambda: done.append(1), lambda: 1 // 0)
+    threads.side_by_side(lambda: done.append(1), lambda: done.append(2))
     assert sorted(done) == [1, 1, 1, 2]

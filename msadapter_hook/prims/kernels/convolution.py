@@ -5,7 +5,7 @@ from threading import Lock
 
 import numpy as np
 
-from msadapter_hook.backend import onednn
+from msadapter_hook.backend import onednn, threads
 from msadapter_hook.backend.onednn import BIAS, SOURCE, TARGET, WEIGHTS, Description, Operation, gradient, numbers
 from msadapter_hook.tape.kernel import Kernel
 
@@ -70,7 +70,7 @@ class Convolution:
             if len(halves) == 1:
                 halves[0]()
             else:
-                onednn.side_by_side(*halves)
+                threads.side_by_side(*halves)
         return y
 
     def backward(self, x, w, g, needs):
@@ -91,7 +91,7 @@ class Convolution:
             if dx is None or dw is None:
                 (weights if dx is None else images)()
             else:
-                onednn.side_by_side(images, weights)
+                threads.side_by_side(images, weights)
         return dx, dw, db
 
 

@@ -8,7 +8,7 @@ from threading import Lock
 
 import numpy as np
 
-from msadapter_hook.backend import onednn
+from msadapter_hook.backend import onednn, threads
 from msadapter_hook.backend.onednn import BIAS, SOURCE, TARGET, WEIGHTS, Description, Operation
 from msadapter_hook.tape.kernel import Kernel
 
@@ -88,7 +88,7 @@ def product(a, b, *bias, alone=True):
             y = np.empty((n, m), np.float32)
             if len(parts) == 1:
                 return made[0](y, a, b, *bias)
-            onednn.side_by_side(*[lambda f=f, p=p: f(y[p], a[p], b, *bias) for f, p in zip(made, parts)])
+            threads.side_by_side(*[lambda f=f, p=p: f(y[p], a[p], b, *bias) for f, p in zip(made, parts)])
             return y
     y = a @ b
     if bias:
@@ -113,7 +113,7 @@ def _affine_back(kept, grads, needs, x, w, *bias):
         found[1] = product(g.T, flat, alone=not needs[0])
 
     if needs[0] and needs[1]:
-        onednn.side_by_side(input_gradient, weight_gradient, g.size * w.shape[1])
+        threads.side_by_side(input_gradient, weight_gradient, g.size * w.shape[1])
     elif needs[0]:
         input_gradient()
     elif needs[1]:
