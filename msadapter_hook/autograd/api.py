@@ -3,15 +3,17 @@
 import warnings
 
 from msadapter_hook import settings
+from msadapter_hook.ops.registry import call
 from msadapter_hook.prims import origin
 from msadapter_hook.tape import enable_grad, late
 from msadapter_hook.tape.recording import state
-from msadapter_hook.tensor import Tensor
+from msadapter_hook.tensor import Tensor, cast_value
 from msadapter_hook.tensor.compound import flow
 
-from .engine import Backward, key_of
+from .engine import Backward, accumulate
 from .graph import GradientEdge, edge_value
 from .layouts import laid_out
+from .passes import key_of
 
 NO_GRAD_FN = "element {} of tensors does not require grad and does not have a grad_fn"
 
@@ -69,8 +71,6 @@ def _cotangents(outputs, grads, batched=False):
             raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch "
                                f"in dtype: grad_output[{len(made)}] has a dtype of {g.dtype} and output[{len(made)}] has a dtype "
                                f"of {out.dtype}.")
-        from msadapter_hook.tensor import cast_value
-
         made.append(cast_value(g.value, out.dtype))
     return made, implicit
 
@@ -121,8 +121,6 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     found = Backward(roots, wanted, accumulate=True, retain_graph=retain_graph, create_graph=create_graph,
                      implicit=implicit, layouts=_strides(cotangents, grad_tensors)).run()
     if inputs is not None:
-        from .engine import accumulate
-
         for t, key in zip(inputs, wanted):
             if not isinstance(t, GradientEdge) and t._leaf is None and key in found and not getattr(t, "retains_grad", False):
                 accumulate(t._extra_state(), "grad", found[key], create_graph)
@@ -198,8 +196,6 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
 
 def _batched(outputs, inputs, grad_outputs, create_graph, allow_unused, materialize_grads):
     """`is_grads_batched`: one pass per row of the cotangents, stacked."""
-    from msadapter_hook.ops.registry import call
-
     rows = _as_tuple(grad_outputs)
     for i, (r, o) in enumerate(zip(rows, outputs)):
         if r.dim() == 0 or r.shape[1:] != o.shape:

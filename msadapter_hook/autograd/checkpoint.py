@@ -8,7 +8,8 @@ from msadapter_hook.tensor import Size, Tensor
 from msadapter_hook.tensor.device import cpu
 from msadapter_hook.tensor.generator import default_generator
 
-from .engine import Backward, current_pass, key_of
+from .engine import Backward
+from .passes import current_pass, key_of
 
 
 class _Region:

@@ -5,7 +5,6 @@ A segment is a run of recorded MindSpore operations with nothing to observe insi
 made) passes cotangents on by its own vjp.
 """
 
-import threading
 from collections import defaultdict
 
 import numpy as np
@@ -20,29 +19,10 @@ from msadapter_hook.tape.value import SECOND_TIME
 from msadapter_hook.tensor import Leaf, Tensor
 from msadapter_hook.tensor.sparse import accumulated, gradient_of
 
+from . import anomaly, passes
 from .graph import public_node
 from .layouts import LARGE, follow, kept, matters
-
-
-class _Passes(threading.local):
-    def __init__(self):
-        self.running = []
-
-
-_passes = _Passes()
-
-
-def current_pass():
-    """The innermost backward pass that runs in this thread, or None."""
-    return _passes.running[-1] if _passes.running else None
-
-
-def queue_callback(callback, outermost=False):
-    """Call `callback()` at the end of the backward pass that runs; `outermost`: of the one that those of reentrant checkpoints run
-    in. RuntimeError where none does."""
-    if not _passes.running:
-        raise RuntimeError("Final callbacks can only be installed during backward pass.")
-    _passes.running[0 if outermost else -1].callbacks.append(callback)
+from .passes import key_of
 
 
 class Tap:
@@ -53,11 +33,6 @@ class Tap:
     def __init__(self):
         self.hooks = {}
         self.retained = None  # weak reference to the tensor that asked
-
-
-def key_of(value: Value):
-    """What the cotangents of a value are summed under: its leaf, or its place among the outputs of its node."""
-    return value.leaf if value.leaf is not None else (value.node, value.index)
 
 
 class Backward:
@@ -164,7 +139,7 @@ class Backward:
     def run(self):
         before = state.enabled
         state.enabled = self.create_graph
-        _passes.running.append(self)
+        passes.begun(self)
         self.seen = bool(dispatch.state.modes) and not dispatch.state.disabled
         if self.seen:
             self.roots = [(value, dispatch.seen_cotangent(value, c, any(c is one for one in self.ones))) for value, c in self.roots]
@@ -174,9 +149,9 @@ class Backward:
             for callback in self.callbacks:  # which may queue further ones
                 callback()
         finally:
-            _passes.running.pop()
+            outermost = passes.ended()
             state.enabled = before
-        if not _passes.running:
+        if outermost:
             late.flush()
         return self.result
 
@@ -376,8 +351,6 @@ class Backward:
 
     def _watched(self, node, grads, needs):
         """The vjp in anomaly mode: a failure or NaN tells where the operation was recorded."""
-        from .anomaly import report
-
         name = public_node(node).name()
         try:
             results = node.primitive.cotangents(node, grads, needs)
@@ -385,7 +358,7 @@ class Backward:
                 if g is not None and g.dtype.kind in "fc" and g.size and (g.numpy != g.numpy).any():
                     raise RuntimeError(f"Function '{name}' returned nan values in its {i}th output.")
         except Exception:
-            report(name, node.metadata)
+            anomaly.report(name, node.metadata)
             raise
         return results
 

@@ -15,7 +15,8 @@ from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor, cast_value
 from msadapter_hook.tensor.leaf import Leaf
 
-from .engine import Backward, key_of
+from .engine import Backward
+from .passes import key_of
 
 #: Primitives that are linear in all their floating inputs together.
 LINEAR = frozenset(["reshape", "transpose", "broadcast_to", "sum_to", "strided_slice", "neg", "add", "sub", "real", "imag", "conj",

@@ -5,15 +5,18 @@ import weakref
 
 import numpy as np
 
+from msadapter_hook import prims
 from msadapter_hook.tape import Node, Value, enable_grad, value_of
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tape.value import SECOND_TIME
 from msadapter_hook.tensor import Tensor, cast_value
 from msadapter_hook.tensor.compound import flow
 from msadapter_hook.tensor.core import DTYPE_OF
+from msadapter_hook.tensor.geometry import broadcast_shapes
 from msadapter_hook.tensor.sparse import gradient_of
 
 from . import saved
+from .engine import modified
 from .graph import Node as PublicNode
 
 
@@ -152,8 +155,6 @@ class _SavedOutput:
         else:
             array = self.array
             if self.counter.count != self.version:
-                from .engine import modified
-
                 raise modified(self.counter.count, self.version, array.shape, self.dtype)
         node = self.node()
         value = Value(array.shape, array.dtype, array, None, node, self.index, node is not None)
@@ -162,8 +163,6 @@ class _SavedOutput:
 
 def _check(tensor, version):
     if tensor._version != version:
-        from .engine import modified
-
         raise modified(tensor._version, version, tensor._size, tensor._dtype)
 
 
@@ -233,9 +232,6 @@ class _FunctionPrimitive:
 
 
 def _fit(g, v, ctx, i):
-    from msadapter_hook import prims
-    from msadapter_hook.tensor.geometry import broadcast_shapes
-
     try:
         expandable = broadcast_shapes(v.shape, g.shape) == g.shape
     except RuntimeError:

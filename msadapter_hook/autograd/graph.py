@@ -11,6 +11,8 @@ from msadapter_hook.tape import Value, enable_grad
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import RemovableHandle
 
+from .saved import saved_attribute
+
 _made = weakref.WeakValueDictionary()
 
 
@@ -60,8 +62,6 @@ class Node:
 
     def __getattr__(self, name):
         if name.startswith("_saved_"):
-            from .saved import saved_attribute
-
             return saved_attribute(self._node, name[len("_saved_"):])
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 

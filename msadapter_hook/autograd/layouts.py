@@ -21,6 +21,8 @@ from msadapter_hook.tensor.geometry import (
 )
 from msadapter_hook.tensor.view import Expand
 
+from .passes import key_of
+
 LARGE = 256  # nodes; in larger graphs nobody counts the writes to `.grad`
 
 ELEMENTWISE = frozenset(id(p) for module in (pointwise, activation) for p in vars(module).values() if isinstance(p, Primitive))
@@ -113,8 +115,6 @@ def follow(ordered, roots, needed, captured, create_graph):
 
     `roots`: (value, strides of its gradient) pairs. `needed(node, value)`: whether the pass goes on to an input.
     """
-    from .engine import key_of
-
     waiting, found, buffers, joined = {}, {}, {}, {}
     names, heads = {}, {}  # an operator made of several nodes has one name
     for node in ordered:

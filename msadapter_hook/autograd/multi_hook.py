@@ -2,6 +2,8 @@
 
 import threading
 
+from .passes import current_pass
+
 
 class _Handles:
     """Removes all the hooks that one registration made."""
@@ -25,8 +27,6 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
     that get none), or with the first one (mode "any"). Source: PyTorch, torch.autograd.graph.register_multi_grad_hook."""
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
-    from . import engine
-
     tensors = tuple(tensors)
     if not all(t.requires_grad for t in tensors):
         raise AssertionError("Expected gradient function to be set")
@@ -34,7 +34,7 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
     seen = {}
 
     def of_pass():
-        current = engine.current_pass()
+        current = current_pass()
         state = seen.get("state")
         if state is None or state[0] is not current:
             state = seen["state"] = (current, [None] * len(tensors), [0], [False])

@@ -16,6 +16,8 @@ from msadapter_hook.tape.value import SECOND_TIME
 from msadapter_hook.tensor import Tensor
 from msadapter_hook.tensor.storage import Version
 
+from .passes import current_pass
+
 _UNCHANGED = Version()  # the counter of what a hook keeps
 
 PACK_WROTE = (
@@ -97,8 +99,6 @@ class Packed(Value):
         self._hooks, self._packed, self._data = hooks, packed, None
 
     def _unpacked(self):
-        from .engine import current_pass
-
         running = current_pass()
         if self._cached is None or self._pass is None or self._pass() is not running:
             before, state.enabled = state.enabled, False

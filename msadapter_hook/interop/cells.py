@@ -12,7 +12,8 @@ from mindspore.common._grad_function import _Function
 from mindspore.common.api import _pynative_executor
 
 from msadapter_hook import backend
-from msadapter_hook.autograd.engine import Backward, key_of
+from msadapter_hook.autograd.engine import Backward
+from msadapter_hook.autograd.passes import key_of
 from msadapter_hook.tape import enable_grad, no_grad
 from msadapter_hook.tensor import Tensor, cast_value, dtypes
 

@@ -15,7 +15,8 @@ import mindspore
 import wrapt
 
 from msadapter_hook import prims
-from msadapter_hook.autograd.engine import Backward, key_of
+from msadapter_hook.autograd.engine import Backward
+from msadapter_hook.autograd.passes import key_of
 from msadapter_hook.autograd.transforms import Level
 from msadapter_hook.ops.registry import call as operator
 from msadapter_hook.tape import enable_grad, late, no_grad

@@ -9,8 +9,8 @@ from mindspore import experimental, nn
 from mindspore._c_expression import run_backward
 
 from msadapter_hook import backend, errors
-from msadapter_hook.autograd.engine import current_pass
 from msadapter_hook.autograd.function import Function
+from msadapter_hook.autograd.passes import current_pass
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor
 

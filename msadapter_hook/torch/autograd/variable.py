@@ -1,6 +1,6 @@
 """torch.autograd.variable: Variable, which has long been Tensor itself."""
 
-from msadapter_hook.autograd.engine import queue_callback
+from msadapter_hook.autograd.passes import queue_callback
 
 from .. import Tensor
 

@@ -1,6 +1,6 @@
 # The reducer of DistributedDataParallel: hooks on the parameters, buckets reduced as they become ready, gradients handed back.
-from msadapter_hook.autograd.engine import queue_callback
 from msadapter_hook.autograd.graph import leaves_of
+from msadapter_hook.autograd.passes import queue_callback
 
 from ... import int32, no_grad, tensor
 from ...futures import Future
