@@ -82,6 +82,10 @@ CASES = {
     "layer norm": (prims.row_norm, [numbers(5, 8) * 2 + 3, numbers(8), numbers(8, seed=1)], {"eps": 1e-3}),
     "cross entropy": (prims.sparse_cross_entropy, [numbers(6, 5), np.array([0, 4, 2, 2, 1, 3])], {}),
     "lstm": (prims.lstm, list(GATES), {}),
+    "lstm, in halves": (prims.lstm, [numbers(20, 9, 32), *numbers(2, 9, 64), numbers(256, 32) / 8, numbers(256, 64) / 8, numbers(256)], {}),
+    "gru, in halves": (prims.gru, [numbers(20, 9, 32), numbers(9, 64), numbers(192, 32) / 8, numbers(192, 64) / 8, numbers(192),
+                                   numbers(192, seed=1)], {}),
+    "relu rnn": (prims.rnn, [GATES[0], GATES[1], numbers(4, 6), numbers(4, 4), numbers(4)], {"relu": True}),
     "gru": (prims.gru, [GATES[0], GATES[1], numbers(12, 6), numbers(12, 4), numbers(12), numbers(12, seed=1)], {}),
     "rnn": (prims.rnn, [GATES[0], GATES[1], numbers(4, 6), numbers(4, 4), numbers(4)], {"relu": False}),
 }
