@@ -17,10 +17,12 @@ from msadapter_hook.autograd.passes import key_of
 from msadapter_hook.tape import enable_grad, no_grad
 from msadapter_hook.tensor import Tensor, cast_value, dtypes
 
-from . import crossing, parameters
+from . import crossing, modes, parameters
 from .crossing import NativeTensor
 from .optimizers import as_optimizer, is_optimizer
-from .references import _served_class
+from .precision import restore, set_level
+from .references import Holder, is_module
+from .trees import apart, filled, instances, tree_map
 
 #: parameters of Cells that are statistics, not weights
 STATISTICS = frozenset(["moving_mean", "moving_variance"])
@@ -96,7 +98,7 @@ def CellModule(cell, Module=None):
 
 
 # ------------------------------------------------------------------------------------------------ a module as a Cell
-class ServedCell(nn.Cell):
+class ServedCell(Holder):
     """A served module as a MindSpore Cell; `module` is the module itself, whose attributes are reached through the Cell.
 
     Called with MindSpore tensors it gives MindSpore tensors and takes part in MindSpore's differentiation; called with ours
@@ -132,8 +134,6 @@ class ServedCell(nn.Cell):
         """Flags of the Cell; those of `to_float` (also of a Cell that holds this one) are a precision for the module."""
         super().add_flags(**flags)
         if "module" in self.__dict__ and flags.keys() >= {"fp16", "bf16", "fp32"}:
-            from .amp import restore, set_level
-
             if flags["fp16"] or flags["bf16"]:
                 set_level(self.module, "O3", mindspore.bfloat16 if flags["bf16"] else mindspore.float16)
             else:
@@ -158,19 +158,18 @@ class ServedCell(nn.Cell):
         """The module's forward, on either side's tensors."""
         pairs = self.pairs()
         if type(self.module).__module__.endswith("nn.modules.loss"):
-            args, kwargs = crossing.tree_map(_wide, (args, kwargs), (NativeTensor, Tensor))
-        if crossing.leaves((args, kwargs), Tensor):
+            args, kwargs = tree_map(_wide, (args, kwargs), (NativeTensor, Tensor))
+        if instances((args, kwargs), Tensor):
             return self.module(*args, **kwargs)
         if not _pynative_executor.grad_flag():
             with no_grad():
                 result = self.module(*crossing.cast_to_adapter_tensor(args), **crossing.cast_to_adapter_tensor(kwargs))
             return crossing.cast_to_ms_tensor(result)
-        if crossing.state.weights:  # our gradient is under way: both histories join there
+        if modes.state.weights:  # our gradient is under way: both histories join there
             return self.module(*crossing.cast_to_adapter_tensor(args), **crossing.cast_to_adapter_tensor(kwargs))
         plan = _Plan(self.module, args, kwargs, [ours for _, ours in pairs])
-        found = _Served.apply(plan, *crossing.leaves((args, kwargs), NativeTensor), *[native for native, _ in pairs])
-        found = iter(found if isinstance(found, tuple) else (found,))
-        return crossing.tree_map(lambda _: next(found), plan.output, _Place)
+        found = _Served.apply(plan, *instances((args, kwargs), NativeTensor), *[native for native, _ in pairs])
+        return filled(plan.output, found if isinstance(found, tuple) else (found,))
 
 
 def _wide(array):
@@ -178,10 +177,6 @@ def _wide(array):
     if isinstance(array, Tensor):
         return array.to(dtypes.int64) if array.dtype is dtypes.int32 else array
     return array.astype(mindspore.int64) if array.dtype == mindspore.int32 else array
-
-
-class _Place:
-    """Stands for a tensor in the structure of a result."""
 
 
 class _Plan:
@@ -199,20 +194,13 @@ class _Served(_Function):
     def forward(ctx, plan, *arrays):
         count = len(arrays) - len(plan.weights)
         inputs = []
-        with crossing.inside_native_gradient(), enable_grad():
+        with modes.inside_native_gradient(), enable_grad():
             for array in arrays[:count]:
                 t = crossing.made(array)
                 inputs.append(t.requires_grad_(True) if t.dtype.is_floating_point else t)
-            given = iter(inputs)
-            args, kwargs = crossing.tree_map(lambda _: next(given), (plan.args, plan.kwargs), NativeTensor)
+            args, kwargs = filled((plan.args, plan.kwargs), inputs, NativeTensor)
             output = plan.module(*args, **kwargs)
-        outputs = []
-
-        def place(t):
-            outputs.append(t)
-            return _Place()
-
-        plan.output = crossing.tree_map(place, output, Tensor)
+        plan.output, outputs = apart(output, Tensor)
         ctx.tape = inputs + plan.weights, outputs
         made = tuple([crossing.unwrap(t) for t in outputs])
         return made if len(made) != 1 else made[0]
@@ -220,11 +208,11 @@ class _Served(_Function):
     @staticmethod
     def backward(ctx, *grads):
         wanted, outputs = ctx.tape
-        with crossing.native_recording(False), enable_grad():
+        with modes.native_recording(False), enable_grad():
             roots = [(o.value, cast_value(crossing.made(g).value, o.dtype))
                      for o, g in zip(outputs, grads) if g is not None and o.requires_grad]
             keys = [key_of(t.value) if t.requires_grad else None for t in wanted]
-        with crossing.native_recording(False):
+        with modes.native_recording(False):
             found = Backward(roots, [k for k in keys if k is not None], accumulate=False).run() if roots else {}
             made = [found.get(k) if k is not None else None for k in keys]
             return (None, *[None if g is None else backend.from_numpy(g.numpy) for g in made])
@@ -240,7 +228,7 @@ def as_cell(module):
     """
     if isinstance(module, nn.Cell):
         return module
-    if not _is_module(module):
+    if not is_module(module):
         raise TypeError(f"as_cell: expected a torch.nn.Module, got {type(module).__name__}")
     if type(module).__name__ == "CellModule" and type(module).__module__ == __name__:
         return module.cell
@@ -250,13 +238,9 @@ def as_cell(module):
     return found
 
 
-def _is_module(x):
-    return hasattr(type(x), "_load_from_state_dict") and _served_class(type(x))
-
-
 def as_cells(x):
     """`x` with the served modules and optimizers in its lists, tuples and dicts as Cells; the same object where there is none."""
-    if _is_module(x):
+    if is_module(x):
         return as_cell(x)
     if is_optimizer(x):
         return as_optimizer(x)

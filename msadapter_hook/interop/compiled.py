@@ -10,28 +10,27 @@ import types
 import wrapt
 from mindspore import context
 
-from . import crossing
-from .patches import adapter_class, takes_part
+from msadapter_hook.tape.replay import policy
+
+from . import modes
+from .presence import adapter_class, takes_part
+from .references import is_mixed, refers
 
 
 def call_cell(cell, run, args, kwargs):
     """A Cell called with MindSpore tensors only: in graph mode one with served modules inside runs call by call."""
     if context._get_mode() == context.GRAPH_MODE:
-        from .operations import is_mixed
-
         if is_mixed(cell):
-            with asked_for(), crossing.pynative(), crossing.left_clean():
+            with asked_for(), modes.pynative(), modes.left_clean():
                 return run(*args, **kwargs)
         return run(*args, **kwargs)
-    with crossing.left_clean():
+    with modes.left_clean():
         return run(*args, **kwargs)
 
 
 @contextlib.contextmanager
 def asked_for():
     """Inside, recorded programs are compiled as soon as they repeat: the program asked for graphs."""
-    from msadapter_hook.tape.replay import policy
-
     policy.wanted += 1
     try:
         yield
@@ -81,10 +80,8 @@ def _choosing(function, compiled):
         ours = adapter_class()
         if ours is None:
             return compiled(*args, **kwargs)
-        from .references import refers
-
         if takes_part(ours, args) or takes_part(ours, kwargs.values()) or refers(function) or refers((args, kwargs)):
-            with asked_for(), crossing.pynative():
+            with asked_for(), modes.pynative():
                 return function(*args, **kwargs)
         return compiled(*args, **kwargs)
 

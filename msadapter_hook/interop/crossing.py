@@ -1,137 +1,21 @@
-"""Tensors across the border, both ways, without copying; and the modes of MindSpore that a crossing depends on.
+"""Tensors across the border, both ways, without copying.
 
-Inside a native gradient a tensor with MindSpore's history must not become ours silently: its history would be lost.
+Where a gradient on our tape is under way over MindSpore's weights, a tensor with MindSpore's history brings it along.
 """
 
-import contextlib
-import threading
-
 import mindspore
-from mindspore import context
-from mindspore.common.api import _pynative_executor
+from mindspore._c_expression import run_backward
 
-from msadapter_hook import backend
+from msadapter_hook import backend, errors
+from msadapter_hook.autograd.function import Function
 from msadapter_hook.tape import Value
+from msadapter_hook.tape.recording import state as tape_state
 from msadapter_hook.tensor import Tensor
 
+from . import modes, parameters
+from .trees import tree_map
+
 NativeTensor = mindspore.Tensor
-
-
-class Crossed(Exception):
-    """A tensor with native history reached an operator of ours; whoever runs the native gradient takes our route instead."""
-
-
-class _State(threading.local):
-    watchers = 0  # native gradients under way that can be run again on our tape
-    graphs = 0  # graphs of MindSpore's own under way in which our tape records
-    weights = ()  # MindSpore Parameters that the gradient under way on our tape asks for
-    opaque = 0  # calls of MindSpore's functions and Cells under way as one node of our tape
-
-
-state = _State()
-
-
-@contextlib.contextmanager
-def watching():
-    """Inside, a crossing with native history raises `Crossed`; MindSpore is left as if the attempt had not been."""
-    state.watchers += 1
-    try:
-        with left_clean(Crossed):
-            yield
-    finally:
-        state.watchers -= 1
-
-
-@contextlib.contextmanager
-def left_clean(always=()):
-    """Inside a call of MindSpore's: an error closes the records that it opened (MindSpore leaves them open), those of an inner
-    call with the outermost one, unless the error is one of `always`."""
-    before = _pynative_executor.grad_flag()
-    try:
-        yield
-    except BaseException as error:
-        if not before or isinstance(error, always):
-            _pynative_executor.clear_res()
-            _pynative_executor.set_grad_flag(before)
-        raise
-
-
-@contextlib.contextmanager
-def native_recording(on):
-    """MindSpore's own recording on or off; what was before comes back."""
-    before = _pynative_executor.grad_flag()
-    _pynative_executor.set_grad_flag(on)
-    try:
-        yield
-    finally:
-        _pynative_executor.set_grad_flag(before)
-
-
-@contextlib.contextmanager
-def inside_native_gradient():
-    """Our tape inside a gradient of MindSpore's own: its recording pauses, and its graphs are left alone."""
-    state.graphs += 1
-    try:
-        with native_recording(False):
-            yield
-    finally:
-        state.graphs -= 1
-
-
-def in_native_graph(cell, function, args, kwargs):
-    """`function(*args, **kwargs)`, the call of a Cell, inside a graph of MindSpore's own, which a Cell with `bprop` needs."""
-    outermost = not state.graphs
-    state.graphs += 1
-    _pynative_executor.new_graph(cell, *args, **kwargs)
-    try:
-        output = function(*args, **kwargs)
-        _pynative_executor.end_graph(cell, output, *args, **kwargs)
-    finally:
-        state.graphs -= 1
-        if outermost:
-            _pynative_executor.clear_res()  # it would keep every graph for a gradient that nobody asks for this way
-            _pynative_executor.set_grad_flag(True)
-    return output
-
-
-@contextlib.contextmanager
-def pynative():
-    """MindSpore's dynamic mode, whatever mode the program chose: what runs on our tape runs call by call."""
-    if context._get_mode() != context.GRAPH_MODE:
-        yield
-        return
-    context.set_context(mode=context.PYNATIVE_MODE)
-    try:
-        yield
-    finally:
-        context.set_context(mode=context.GRAPH_MODE)
-
-
-@contextlib.contextmanager
-def one_node():
-    """The run of a MindSpore function as one node of our tape: a tensor of ours that turns up inside is none of its inputs."""
-    before, state.weights = state.weights, ()
-    state.opaque += 1
-    try:
-        yield
-    finally:
-        state.opaque -= 1
-        state.weights = before
-
-
-def meet(arrays):
-    """Our tensors and these of MindSpore's are about to meet, where their histories cannot be joined: `Crossed` if somebody can
-    take our route instead, RuntimeError if a history would be lost."""
-    if state.weights:
-        return
-    recording = _pynative_executor.grad_flag()
-    if state.watchers and (recording or state.opaque):
-        raise Crossed
-    if recording and any(array._requires_grad and not isinstance(array, mindspore.Parameter) for array in arrays):
-        raise RuntimeError(
-            "a MindSpore tensor with a history of MindSpore's own reached a torch operator, and gradients would stop here; "
-            "wrap the torch module with msadapter_hook.interop.as_cell, turn a constant into MindSpore's with "
-            "msadapter_hook.interop.convert_tensor(t, 'ms'), or differentiate with mindspore.value_and_grad")
 
 
 def wrap(array):
@@ -140,14 +24,10 @@ def wrap(array):
     Inside a native gradient: `Crossed`, or RuntimeError where nobody could take our route instead.
     """
     if isinstance(array, mindspore.Parameter):
-        from .parameters import adapted
-
-        return adapted(array)
-    if state.weights and array._requires_grad:
-        from .operations import entry
-
+        return parameters.adapted(array)
+    if modes.state.weights and array._requires_grad:
         return entry(array)
-    meet((array,))
+    modes.meet((array,))
     return made(array)
 
 
@@ -162,26 +42,6 @@ def unwrap(tensor):
     return backend.from_numpy(tensor.value.numpy)
 
 
-def tree_map(function, x, kinds):
-    """`x` with `function` applied to every instance of `kinds` in its lists, tuples and dicts."""
-    if isinstance(x, kinds):
-        return function(x)
-    if isinstance(x, (list, tuple)):
-        made = [tree_map(function, item, kinds) for item in x]
-        return type(x)(*made) if hasattr(x, "_fields") else type(x)(made)
-    if isinstance(x, dict):
-        made = {key: tree_map(function, item, kinds) for key, item in x.items()}
-        return made if type(x) is dict else type(x)(made)
-    return x
-
-
-def leaves(x, kinds):
-    """The instances of `kinds` in lists, tuples and dicts, in order."""
-    found = []
-    tree_map(found.append, x, kinds)
-    return found
-
-
 def cast_to_adapter_tensor(x):
     """MindSpore tensors in `x` (also in lists, tuples, dicts) as ours; ours as they are. Source: MindTorch."""
     return tree_map(wrap, x, NativeTensor)
@@ -190,3 +50,27 @@ def cast_to_adapter_tensor(x):
 def cast_to_ms_tensor(x):
     """Our tensors in `x` as MindSpore tensors over the same memory, without history. Source: MindTorch."""
     return tree_map(unwrap, x, Tensor)
+
+
+def entry(array):
+    """Our tensor for a MindSpore tensor that was computed from the weights of the gradient under way, history included."""
+    weights = modes.state.weights
+    return _Entry.apply(array, weights, *[parameters.adapted(w) for w in weights])
+
+
+class _Entry(Function):
+    """Where MindSpore's history joins our tape. Inputs: the partners of the MindSpore Parameters it may lead to."""
+
+    @staticmethod
+    def forward(ctx, array, weights, *partners):
+        ctx.array, ctx.weights = array, weights
+        return made(array)
+
+    @staticmethod
+    def backward(ctx, grad):
+        if tape_state.enabled:
+            raise errors.unsupported("a MindSpore operation", "its gradient cannot be differentiated again (create_graph=True)")
+        # several entries may share one native history: it goes away with the tensors that hold it
+        found = run_backward((ctx.array,), (backend.from_numpy(grad.value.numpy),), True, False, tuple(ctx.weights), True,
+                             accumulate_grad=False)
+        return (None, None, *[None if g is None else made(g) for g in found])

@@ -16,7 +16,10 @@ from msadapter_hook.backend.compiled import list_program
 from msadapter_hook.tape import Program, enable_grad, no_grad
 from msadapter_hook.tensor import Tensor
 
-from . import crossing
+from . import crossing, modes
+from .cells import ServedCell, as_cell
+from .references import is_module
+from .trees import instances
 
 
 def exportable(module, inputs):
@@ -39,7 +42,7 @@ def _written(module, inputs):
     with enable_grad():
         output = module(*leaves)
         given = [t.value for t in leaves]
-        outputs = crossing.leaves(output, Tensor)
+        outputs = instances(output, Tensor)
         values = [t.value for t in outputs]
     for v in values:
         if v.node is None:
@@ -129,9 +132,9 @@ def _checked(cell, module, inputs):
             array = rng.permutation(array.ravel()).reshape(array.shape)
         others.append(np.ascontiguousarray(array))
     with no_grad():
-        want = crossing.leaves(module(*[crossing.made(backend.from_numpy(a)) for a in others]), Tensor)
-    with crossing.pynative(), crossing.native_recording(False):
-        found = crossing.leaves(cell(*[backend.from_numpy(a) for a in others]), crossing.NativeTensor)
+        want = instances(module(*[crossing.made(backend.from_numpy(a)) for a in others]), Tensor)
+    with modes.pynative(), modes.native_recording(False):
+        found = instances(cell(*[backend.from_numpy(a) for a in others]), crossing.NativeTensor)
     for a, b in zip(want, found):
         if not np.allclose(a.detach().numpy(), backend.as_numpy(b), rtol=1e-3, atol=1e-4):
             raise errors.unsupported("mindspore.export", "the result depends on the inputs in a way that is not recorded (a mask or a "
@@ -141,10 +144,8 @@ def _checked(cell, module, inputs):
 
 def export(native, args, kwargs):
     """mindspore.export"""
-    from .cells import ServedCell, _is_module, as_cell
-
     net = args[0] if args else kwargs.get("net")
-    if not (isinstance(net, ServedCell) or _is_module(net)):
+    if not (isinstance(net, ServedCell) or is_module(net)):
         return native(*args, **kwargs)
     module = as_cell(net)
     module = module.module if isinstance(module, ServedCell) else net

@@ -23,10 +23,11 @@ from msadapter_hook.tape import enable_grad, late, no_grad
 from msadapter_hook.tape.recording import state as tape_state
 from msadapter_hook.tensor import Tensor, cast_value
 
-from . import crossing, parameters
+from . import crossing, modes, parameters
 from .compiled import graphs_wanted
 from .crossing import NativeTensor
 from .references import refers
+from .trees import filled, instances, tree_map
 
 
 class _Depth(threading.local):
@@ -104,12 +105,12 @@ def _differentiated(native, args, kwargs, result):
 
     def decide(wrapped, instance, inputs, named):
         if not route["ours"]:
-            route["ours"] = bool(crossing.leaves((inputs, named), Tensor)) or refers(request.fn)
+            route["ours"] = bool(instances((inputs, named), Tensor)) or refers(request.fn)
         if not route["ours"]:
             try:
-                with crossing.watching():
+                with modes.watching():
                     return wrapped(*inputs, **named)
-            except crossing.Crossed:
+            except modes.Crossed:
                 route["ours"] = True
         return on_tape(*inputs, **named)
 
@@ -129,18 +130,18 @@ def operation(settings, native, args, kwargs):
     def on_tape(*inputs, **named):
         return run(request(inputs), inputs, named)[1]
 
-    if weights is not None and crossing.leaves(list(weights) if not isinstance(weights, (Tensor, NativeTensor)) else weights, Tensor):
+    if weights is not None and instances(list(weights) if not isinstance(weights, (Tensor, NativeTensor)) else weights, Tensor):
         return on_tape
     native_function = native(*args, **kwargs)
 
     def decide(wrapped, instance, inputs, named):
         # a Cell with served modules inside takes part in MindSpore's own gradient: only our tensors need our engine
-        if crossing.leaves((inputs, named), Tensor):
+        if instances((inputs, named), Tensor):
             return on_tape(*inputs, **named)
         try:
-            with crossing.watching():
+            with modes.watching():
                 return wrapped(*inputs, **named)
-        except crossing.Crossed:
+        except modes.Crossed:
             return on_tape(*inputs, **named)
 
     return wrapt.FunctionWrapper(native_function, decide)
@@ -161,7 +162,7 @@ def _transform(name, **arguments):
         native_function = native(*args, **kwargs)
 
         def decide(wrapped, instance, inputs, named):
-            if not (crossing.leaves((inputs, named), Tensor) or refers(given["fn"])):
+            if not (instances((inputs, named), Tensor) or refers(given["fn"])):
                 return wrapped(*inputs, **named)
             transform = getattr(_served("func"), name)
             chosen = {theirs: _unpacked(given[ours]) for theirs, ours in arguments.items()}
@@ -193,9 +194,9 @@ def get_grad(native, args, kwargs):
     gradients, identifier = bound.args
     if isinstance(identifier, Tensor):
         return _find(gradients, lambda name: name is identifier)
-    if isinstance(identifier, mindspore.Parameter) and crossing.leaves(gradients, Tensor):
+    if isinstance(identifier, mindspore.Parameter) and instances(gradients, Tensor):
         return _find(gradients, lambda name: name == identifier.name)
-    if isinstance(identifier, int) and crossing.leaves(gradients, Tensor):
+    if isinstance(identifier, int) and instances(gradients, Tensor):
         return _find(gradients, lambda name: type(name) is int and name == identifier)
     return native(*args, **kwargs)
 
@@ -250,14 +251,14 @@ def _nested():
 def _call(fn, inputs, named, weights):
     """The function on our tape. MindSpore records too where weights of its own are asked for, so that both histories join."""
     native = tuple([w for w in weights if isinstance(w, NativeTensor) and w._requires_grad])
-    before, crossing.state.weights = crossing.state.weights, native or crossing.state.weights
+    before, modes.state.weights = modes.state.weights, native or modes.state.weights
     _depth.count += 1
     try:
-        with enable_grad(), crossing.pynative(), crossing.native_recording(bool(native)):
-            return crossing.tree_map(crossing.wrap, fn(*inputs, **named), NativeTensor)
+        with enable_grad(), modes.pynative(), modes.native_recording(bool(native)):
+            return tree_map(crossing.wrap, fn(*inputs, **named), NativeTensor)
     finally:
         _depth.count -= 1
-        crossing.state.weights = before
+        modes.state.weights = before
 
 
 def _fresh(inputs, positions, level=None):
@@ -282,8 +283,8 @@ def _pull(outputs, sens, wanted, keep, again):
 
     keep: the graph stays for another pull; again: the gradients can be differentiated themselves.
     """
-    tensors = crossing.leaves(outputs, Tensor)
-    given = [None] * len(tensors) if sens is None else crossing.leaves(crossing.cast_to_adapter_tensor(sens), Tensor)
+    tensors = instances(outputs, Tensor)
+    given = [None] * len(tensors) if sens is None else instances(crossing.cast_to_adapter_tensor(sens), Tensor)
     if len(given) != len(tensors):
         raise ValueError(f"the function gives {len(tensors)} tensors, but {len(given)} sensitivities were given")
     roots, implicit = [], []
@@ -318,13 +319,13 @@ def _pull(outputs, sens, wanted, keep, again):
 def _outermost(x, level=None):
     """Results of the outermost gradient carry no history, as MindSpore's do not."""
     if level is not None:
-        return crossing.tree_map(level.leave, x, Tensor)
-    return x if _nested() else crossing.tree_map(lambda t: t.detach() if t.requires_grad else t, x, Tensor)
+        return tree_map(level.leave, x, Tensor)
+    return x if _nested() else tree_map(lambda t: t.detach() if t.requires_grad else t, x, Tensor)
 
 
 # ------------------------------------------------------------------------------------------------ products
 def _takes_part(fn, *given):
-    return bool(crossing.leaves(given, Tensor)) or refers(fn)
+    return bool(instances(given, Tensor)) or refers(fn)
 
 
 def vjp(native, args, kwargs):
@@ -364,7 +365,7 @@ def jvp(native, args, kwargs):
     given, leaves = _fresh(inputs, tuple(range(len(inputs))))
     value = _call(fn, given, {}, ())
     primal = value[0] if has_aux else value
-    outputs = crossing.leaves(primal, Tensor)
+    outputs = instances(primal, Tensor)
     dummies = [operator("zeros_like", o).requires_grad_(True) for o in outputs]
     with enable_grad():
         pulled = _pull(primal, dummies, leaves, keep=True, again=True)
@@ -372,8 +373,8 @@ def jvp(native, args, kwargs):
         for g, direction in zip(pulled, v):
             term = operator("sum", operator("mul", g, direction))
             total = term if total is None else operator("add", total, term)
-        tangents = iter(_outermost(_pull(total, None, dummies, keep=True, again=bool(_depth.count))))
-    pushed = crossing.tree_map(lambda _: next(tangents), primal, Tensor)
+        tangents = _outermost(_pull(total, None, dummies, keep=True, again=bool(_depth.count)))
+    pushed = filled(primal, tangents, Tensor)
     if has_aux:
         return _outermost(primal), pushed, _outermost(value[1] if len(value) == 2 else value[1:])
     return _outermost(primal), pushed

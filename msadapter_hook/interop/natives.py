@@ -13,6 +13,7 @@ from msadapter_hook.tape import grad_enabled
 from msadapter_hook.tensor import Tensor
 
 from . import crossing, operations
+from .trees import tree_map
 
 #: methods behind Python's operators that make something new -> the operator
 OPERATORS = {
@@ -28,7 +29,7 @@ def method(name, native, args, kwargs):
     if name in OPERATORS:
         return OPERATORS[name](crossing.wrap(native), *args)
     if name in WRITES or name.startswith("__i") or name.endswith("_"):
-        args, kwargs = crossing.tree_map(_without_history, (args, kwargs), Tensor)
+        args, kwargs = tree_map(_without_history, (args, kwargs), Tensor)
         return getattr(native, name)(*args, **kwargs)
     return operations.call(_Method(name), (native, *args), kwargs)
 
@@ -65,4 +66,4 @@ def data_of(x):
 
 def arrays_of(x):
     """`x` (lists, tuples and dicts too) with our tensors as NumPy arrays over the same memory."""
-    return crossing.tree_map(lambda t: t.detach().value.numpy, x, Tensor)
+    return tree_map(lambda t: t.detach().value.numpy, x, Tensor)

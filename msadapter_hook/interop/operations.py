@@ -14,8 +14,10 @@ from msadapter_hook.autograd.passes import current_pass
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor
 
-from . import crossing, parameters
+from . import crossing, modes, parameters
 from .crossing import NativeTensor
+from .references import is_mixed
+from .trees import apart, filled, instances, tree_map
 
 OPTIMIZERS = (nn.Optimizer, experimental.optim.Optimizer)
 #: functions that write into their first argument: what they do to one of our tensors
@@ -42,14 +44,14 @@ def call_cell(cell, run, args, kwargs):
     """A Cell called with our tensors. One that holds served modules runs its `construct` with our tensors as they are."""
     if isinstance(cell, OPTIMIZERS):
         given = crossing.cast_to_ms_tensor((args, kwargs))
-        with crossing.pynative():
+        with modes.pynative():
             return crossing.cast_to_adapter_tensor(run(*given[0], **given[1]))
     if is_mixed(cell):
         return cell.construct(*args, **kwargs)
     try:
-        with crossing.watching():
+        with modes.watching():
             return _record(_Named(cell, run), args, kwargs, cell.trainable_params())
-    except crossing.Crossed:
+    except modes.Crossed:
         cell.__dict__["_adapter_mixed"] = True
         return cell.construct(*args, **kwargs)
 
@@ -66,52 +68,29 @@ class _Named:
         return self._run(*args, **kwargs)
 
 
-def is_mixed(cell):
-    """True for a Cell in whose tree a served module does some of the work."""
-    if "_adapter_mixed" in cell.__dict__:
-        return True
-    from .cells import ServedCell
-
-    found = any(isinstance(inner, ServedCell) for _, inner in cell.cells_and_names())
-    if found:
-        cell.__dict__["_adapter_mixed"] = True
-    return found
-
-
 def _record(function, args, kwargs, trained):
     """Run under one node. `trained`: MindSpore Parameters that the call reads without getting them as arguments."""
-    if crossing.state.weights:
-        args, kwargs = crossing.tree_map(_with_history, (args, kwargs), NativeTensor)
+    if modes.state.weights:
+        args, kwargs = tree_map(_with_history, (args, kwargs), NativeTensor)
     else:
-        crossing.meet(crossing.leaves((args, kwargs), NativeTensor))
-    ours = crossing.leaves((args, kwargs), Tensor)
+        modes.meet(instances((args, kwargs), NativeTensor))
+    ours = instances((args, kwargs), Tensor)
     natives = [p for p in trained if p.requires_grad]
-    natives += [p for p in crossing.leaves((args, kwargs), mindspore.Parameter) if p.requires_grad]
+    natives += [p for p in instances((args, kwargs), mindspore.Parameter) if p.requires_grad]
     partners = [parameters.adapted(p) for p in natives]
     if state.levels and any(t.requires_grad or t._dtype.is_floating_point for t in ours):
         raise errors.unsupported(name_of(function), "forward mode (jvp, torch.func.jvp) does not pass MindSpore's own operations; "
                                  "use the torch operation, or reverse mode")
     plan = _Plan(function, args, kwargs, natives)
     results = _Call.apply(plan, *ours, *partners)
-    places = iter(results)
-    return crossing.tree_map(lambda _: next(places), plan.output, _Place)
+    return filled(plan.output, results)
 
 
 def _with_history(array):
     """A MindSpore tensor with a history of its own as one of ours; others, and Parameters, as they are."""
     if array._requires_grad and not isinstance(array, mindspore.Parameter):
-        return entry(array)
+        return crossing.entry(array)
     return array
-
-
-def entry(array):
-    """Our tensor for a MindSpore tensor that was computed from the weights of the gradient under way, history included."""
-    weights = crossing.state.weights
-    return _Entry.apply(array, weights, *[parameters.adapted(w) for w in weights])
-
-
-class _Place:
-    """Stands for a tensor in the structure of a result."""
 
 
 class _Plan:
@@ -123,20 +102,13 @@ class _Plan:
 
     def run(self, inputs, recording):
         """Call with these MindSpore tensors in the places of ours; gives the MindSpore tensors of the result."""
-        given = iter(inputs)
-        args, kwargs = crossing.tree_map(lambda _: next(given), (self.args, self.kwargs), Tensor)
-        with crossing.pynative(), crossing.one_node(), crossing.native_recording(recording):
+        args, kwargs = filled((self.args, self.kwargs), inputs, Tensor)
+        with modes.pynative(), modes.one_node(), modes.native_recording(recording):
             if recording and isinstance(self.function, _Named) and self.function.has_bprop:
-                output = crossing.in_native_graph(self.function.cell, self.function, args, kwargs)
+                output = modes.in_native_graph(self.function.cell, self.function, args, kwargs)
             else:
                 output = self.function(*args, **kwargs)
-        found = []
-
-        def place(t):
-            found.append(t)
-            return _Place()
-
-        self.output = crossing.tree_map(place, output, NativeTensor)
+        self.output, found = apart(output, NativeTensor)
         return found
 
 
@@ -174,7 +146,7 @@ class _Call(Function):
         if not pairs:
             return (None,) * (1 + len(ctx.inputs))
         keep = current_pass().retain_graph
-        with crossing.pynative():
+        with modes.pynative():
             found = run_backward(tuple([out for out, _ in pairs]), tuple([backend.from_numpy(g.value.numpy) for _, g in pairs]),
                                  bool(keep), False, tuple(wanted), True, accumulate_grad=False)
         found = iter(found if isinstance(found, (tuple, list)) else (found,))
@@ -182,22 +154,3 @@ class _Call(Function):
         if not keep:
             ctx.inputs, ctx.outputs = [None] * len(ctx.inputs), [None] * len(ctx.outputs)
         return (None, *[None if g is None else crossing.made(g) for g in grads])
-
-
-
-class _Entry(Function):
-    """Where MindSpore's history joins our tape. Inputs: the partners of the MindSpore Parameters it may lead to."""
-
-    @staticmethod
-    def forward(ctx, array, weights, *partners):
-        ctx.array, ctx.weights = array, weights
-        return crossing.made(array)
-
-    @staticmethod
-    def backward(ctx, grad):
-        if state.enabled:
-            raise errors.unsupported("a MindSpore operation", "its gradient cannot be differentiated again (create_graph=True)")
-        # several entries may share one native history: it goes away with the tensors that hold it
-        found = run_backward((ctx.array,), (backend.from_numpy(grad.value.numpy),), True, False, tuple(ctx.weights), True,
-                             accumulate_grad=False)
-        return (None, None, *[None if g is None else crossing.made(g) for g in found])

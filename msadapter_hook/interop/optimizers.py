@@ -6,7 +6,7 @@ import mindspore
 from mindspore import nn
 
 from . import crossing, parameters
-from .references import _served_class
+from .references import served_class
 
 
 class ServedOptimizer(nn.Optimizer):
@@ -34,7 +34,7 @@ _made = weakref.WeakKeyDictionary()  # optimizer -> its Cell
 
 def is_optimizer(x):
     """Whether `x` is an optimizer of the served tree."""
-    return hasattr(type(x), "add_param_group") and hasattr(type(x), "zero_grad") and _served_class(type(x))
+    return hasattr(type(x), "add_param_group") and hasattr(type(x), "zero_grad") and served_class(type(x))
 
 
 def as_optimizer(optimizer):

@@ -14,6 +14,8 @@ import numpy as np
 from msadapter_hook import backend, errors
 from msadapter_hook.tensor import Tensor, dtypes, share_array
 
+from .trees import tree_map
+
 _numbers = itertools.count()  # of parameters that MindSpore has to call something
 _links = weakref.WeakValueDictionary()  # id of either side -> Link
 
@@ -128,7 +130,5 @@ def is_linked(x):
 
 def native_tree(x):
     """`x` with our parameters in lists, tuples and dicts (and iterators) replaced by MindSpore's that share their memory."""
-    from .crossing import tree_map
-
     x = tree_map(lambda generator: list(generator), x, Iterator)
     return tree_map(lambda t: native_parameter(t, f"parameter{next(_numbers)}"), x, Tensor)

@@ -9,6 +9,8 @@ import types
 
 from msadapter_hook import foreign
 
+from .presence import adapter_class, takes_part
+
 #: modules of MindSpore whose public functions take tensors
 FUNCTIONS = ("ops", "ops.functional", "mint", "mint.nn.functional", "mint.linalg", "mint.special", "numpy")
 #: what they are made of; names beside these are decorators and tools
@@ -20,36 +22,7 @@ NOT_TENSORS = frozenset(
     "for_loop map_ switch_case prim_attr_register derivative stop_gradient_ is_tensor".split())
 
 
-def adapter_class():
-    """Our Tensor class, or None while nothing of ours is loaded (importing it would set MindSpore up in our way)."""
-    module = sys.modules.get("msadapter_hook.tensor.core")
-    return getattr(module, "Tensor", None)
-
-
-def takes_part(ours, x):
-    """Whether one of our tensors is among `x`, also inside lists, tuples and dicts."""
-    for item in x:
-        if isinstance(item, ours):
-            return True
-        kind = type(item)
-        if kind is tuple or kind is list:
-            if item and takes_part(ours, item):
-                return True
-        elif kind is dict and item and takes_part(ours, item.values()):
-            return True
-    return False
-
-
 def _function(wrapped, instance, args, kwargs):
-    ours = adapter_class()
-    if ours is None or not (takes_part(ours, args) or kwargs and takes_part(ours, kwargs.values())):
-        return wrapped(*args, **kwargs)
-    from . import operations
-
-    return operations.call(wrapped, args, kwargs)
-
-
-def _primitive(wrapped, instance, args, kwargs):
     ours = adapter_class()
     if ours is None or not (takes_part(ours, args) or kwargs and takes_part(ours, kwargs.values())):
         return wrapped(*args, **kwargs)
@@ -94,7 +67,7 @@ def functions(mindspore, wrap):
         seen.add(cls)
         stack.extend(cls.__subclasses__())
         if "__call__" in vars(cls) and isinstance(vars(cls)["__call__"], types.FunctionType):
-            wrap(cls, "__call__", _primitive)
+            wrap(cls, "__call__", _function)
 
 
 #: methods of MindSpore's tensors that take no tensor, so that they are left as they are

@@ -14,12 +14,31 @@ _DEPTH = 6
 
 
 @functools.lru_cache(maxsize=4096)
-def _served_class(cls):
+def served_class(cls):
     for base in cls.__mro__:
         module = sys.modules.get(base.__module__)
         if module is not None and (getattr(module, "__file__", None) or "").startswith(_SERVED):
             return True
     return False
+
+
+def is_module(x):
+    """Whether `x` is a module of the served tree."""
+    return hasattr(type(x), "_load_from_state_dict") and served_class(type(x))
+
+
+class Holder(nn.Cell):
+    """A Cell around a served module."""
+
+
+def is_mixed(cell):
+    """True for a Cell in whose tree a served module does some of the work."""
+    if "_adapter_mixed" in cell.__dict__:
+        return True
+    found = any(isinstance(inner, Holder) for _, inner in cell.cells_and_names())
+    if found:
+        cell.__dict__["_adapter_mixed"] = True
+    return found
 
 
 def refers(fn):
@@ -29,17 +48,15 @@ def refers(fn):
 
 
 def _refers(x, depth, seen):
-    if isinstance(x, Tensor) or _served_class(type(x)):
+    if isinstance(x, Tensor) or served_class(type(x)):
         return True
     if isinstance(x, nn.Cell):
-        from .operations import is_mixed
-
         if is_mixed(x):
             return True
     if isinstance(x, types.ModuleType):
         return (getattr(x, "__file__", None) or "").startswith(_SERVED)
     if isinstance(x, type):
-        return _served_class(x)
+        return served_class(x)
     if id(x) in seen or depth == 0:
         return False
     seen.add(id(x))
@@ -53,8 +70,8 @@ def _refers(x, depth, seen):
         return _refers(x.__self__, depth - 1, seen) or _refers(x.__func__, depth, seen)
     module = getattr(type(x), "__module__", "")
     if isinstance(x, types.FunctionType):
-        if (x.__module__ or "").partition(".")[0] in ("mindspore", "numpy", "builtins"):
-            # what MindSpore wraps around a user's function lies in the closure
+        if (x.__module__ or "").partition(".")[0] in ("mindspore", "numpy", "builtins") or x.__globals__.get("__package__") == __package__:
+            # what MindSpore, or this package, wraps around a user's function lies in the closure
             return any(_refers(c, depth - 1, seen) for c in _cells(x))
         return any(_refers(found, depth - 1, seen) for found in _names(x))
     wrapped = getattr(x, "__wrapped__", None)

@@ -302,7 +302,7 @@ def completion_can_be_polled(rank):
         work = dist.irecv(got, 1)
         assert not work.is_completed()
         dist.barrier()
-        end = time.monotonic() + 10
+        end = time.monotonic() + 120
         while not work.is_completed() and time.monotonic() < end:
             time.sleep(0.001)
         assert work.is_completed() and float(got) == 4.0 and work.source_rank() == 1
@@ -438,7 +438,7 @@ def collectives_that_do_not_match(rank):
           lambda: dist.all_reduce(torch.ones(rank + 1)))
     error(dist.DistBackendError, "different collectives",
           lambda: dist.barrier() if rank else dist.broadcast(torch.ones(1), 0))
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 120
     work = dist.all_reduce(torch.ones(rank + 1), async_op=True)
     assert not work.is_success() and isinstance(work.exception(), dist.DistBackendError)
     error(dist.DistBackendError, "different collectives", work.wait)
@@ -451,12 +451,12 @@ def barriers_that_name_the_missing(rank):
         started = time.monotonic()
         error(RuntimeError, "Ranks 1 failed to pass monitoredBarrier in 500 ms", lambda: dist.monitored_barrier(quick))
         error(RuntimeError, "Timed out waiting 500ms for recv from rank 1", lambda: dist.recv(torch.ones(1), 1, group=quick))
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 120
         quick = dist.new_group(timeout=timedelta(seconds=0.5))
         error(RuntimeError, "not there: rank 1", lambda: dist.all_reduce(torch.ones(1), group=quick))
     else:
         dist.new_group(timeout=timedelta(seconds=0.5))
-    dist.monitored_barrier(timeout=timedelta(seconds=60))
+    dist.monitored_barrier(timeout=timedelta(seconds=300))
 
 
 @check
@@ -495,6 +495,6 @@ def run(rank):
 
 
 if __name__ == "__main__":
-    dist.init_process_group("gloo", timeout=timedelta(seconds=60))
+    dist.init_process_group("gloo", timeout=timedelta(seconds=300))
     run(dist.get_rank())
     dist.destroy_process_group()

@@ -449,7 +449,7 @@ def uneven_inputs_are_refused(rank):
 
 
 def main():
-    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=300))
     rank, results = dist.get_rank(), {}
     for name, function in ddp_case.CHECKS.items():
         try:

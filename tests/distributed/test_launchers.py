@@ -45,7 +45,7 @@ def is_running(pid):
         return False
 
 
-def ends(pid, seconds=20):
+def ends(pid, seconds=120):
     limit = time.monotonic() + seconds
     while is_running(pid) and time.monotonic() < limit:
         time.sleep(0.02)
@@ -139,7 +139,7 @@ while len(list(folder.glob("pid_?"))) < 2:
 """
 
 
-def pids(folder, seconds=30):
+def pids(folder, seconds=120):
     limit = time.monotonic() + seconds
     while len(list(folder.glob("pid_?"))) < 2 and time.monotonic() < limit:
         time.sleep(0.02)
@@ -155,7 +155,7 @@ def test_failing_worker_ends_the_job(checkout, program, tmp_path, failure, statu
     text = SLEEPER + f"if rank == '1': {failure}\ntime.sleep(600)"
     started = time.monotonic()
     done = checkout("-m", "msadapter_hook", "--nproc", 2, program(text), tmp_path)
-    assert done.returncode == 1 and time.monotonic() - started < 60
+    assert done.returncode == 1 and time.monotonic() - started < 300
     assert "train.py FAILED" in done.stderr and status in done.stderr and told in done.stderr
     assert all(ends(pid) for pid in pids(tmp_path))
 
@@ -292,12 +292,12 @@ started = time.monotonic()
 try:
     dist.all_reduce(total)
 except dist.DistBackendError as error:
-    print(time.monotonic() - started < 20, error)
+    print(time.monotonic() - started < 120, error)
 """
     port, path = launch.free_port(), program(text)
     workers = [checkout.start("-m", "msadapter_hook", path, RANK=rank, WORLD_SIZE=2, MASTER_ADDR="localhost", MASTER_PORT=port)
                for rank in range(2)]
-    told = [worker.communicate(timeout=200) for worker in workers]
+    told = [worker.communicate(timeout=300) for worker in workers]
     assert workers[victim].returncode == -9 and workers[1 - victim].returncode == 0, told
     assert f"True Connection closed by peer: rank {victim} ended" in told[1 - victim][0], told
 
@@ -307,7 +307,7 @@ def test_disagreement_about_the_world_ends_at_once(checkout, program):
     port = launch.free_port()
     workers = [checkout.start("-m", "msadapter_hook", path, RANK=rank, WORLD_SIZE=size, MASTER_ADDR="localhost", MASTER_PORT=port)
                for rank, size in ((0, 2), (1, 3))]
-    told = [worker.communicate(timeout=120)[1] for worker in workers]
+    told = [worker.communicate(timeout=300)[1] for worker in workers]
     assert all(worker.returncode == 1 for worker in workers), told
     assert "disagree on the world size: rank 0 was given 2, rank 1 3" in told[0], told
     assert "Connection was likely closed" in told[1], told

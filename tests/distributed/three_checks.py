@@ -101,7 +101,7 @@ def one_that_does_not_come(rank):
 
 
 if __name__ == "__main__":
-    dist.init_process_group("gloo", timeout=timedelta(seconds=60))
+    dist.init_process_group("gloo", timeout=timedelta(seconds=300))
     report = {}
     for name, function in CHECKS.items():
         try:
