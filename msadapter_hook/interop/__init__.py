@@ -1,7 +1,9 @@
 """The functional route and native MindSpore in the same process: what crosses the border, and what each side makes of it.
 
-crossing: tensors; parameters: parameters that both sides own; operations: MindSpore calls on our tape; gradients:
-value_and_grad and its kin; cells: modules and Cells as each other; amp; compiled: graph mode; checkpoints: files and tensors.
+patches: the entry points; presence, references: whether something of ours takes part in a call; modes: MindSpore's recording;
+trees: structures; crossing, natives: tensors; parameters: those that both sides own; operations: MindSpore calls on our tape;
+gradients: value_and_grad and its kin; cells, optimizers: modules and optimizers as Cells; precision, amp: mixed precision;
+compiled: graph mode; checkpoints, export: files.
 """
 
 
