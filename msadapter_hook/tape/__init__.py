@@ -1,5 +1,6 @@
 """Values, the nodes that made them, and programs: pure functions made of nodes, replayed through MindSpore's gradient."""
 
+from . import detach  # noqa: F401  (values ask for it)
 from .primitive import Primitive
 from .program import Program
 from .recording import enable_grad, grad_enabled, no_grad, set_grad_enabled

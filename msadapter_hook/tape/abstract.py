@@ -9,6 +9,7 @@ import weakref
 
 import numpy as np
 
+from . import value as _value
 from .recording import state
 from .value import Node, Value
 
@@ -226,3 +227,6 @@ def again(node, index):
 def nothing_like(value: Value) -> Value:
     """Zeros with the shape and dtype of `value`."""
     return value.filled(0) if value.abstract else Value(value.shape, value.dtype, np.zeros(value.shape, value.dtype))
+
+
+_value.abstract_again = again

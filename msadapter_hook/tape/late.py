@@ -85,7 +85,7 @@ def compute(value: Value):
         raise value.refuse()
     if value.node is None or value.node.freed and not any(v() is value for v in value.node.outputs):
         raise RuntimeError(_value.SECOND_TIME)
-    if value.node.primitive is _detach:
+    if value.node.primitive.passing:
         source = value.node.inputs[0]
         if source.pending:
             compute(source)
@@ -180,12 +180,4 @@ def held(nodes):
     return found
 
 
-def _without_history(value):
-    return _detach(value)
-
-
-from .primitive import Primitive  # noqa: E402  (the one primitive that lateness itself needs)
-
-_detach = Primitive("detach", host=lambda a: a, differentiable=False, static=True)
 _value.compute_pending = compute
-_value.without_history = _without_history

@@ -7,6 +7,7 @@ import numpy as np
 
 from msadapter_hook import backend, report, settings
 
+from . import abstract, late
 from .kernel import quiet
 from .recording import state
 from .value import Node, Value
@@ -45,6 +46,7 @@ class Primitive:
         self.differentiable = differentiable and (vjp is not None or joint_vjp is not None)
         self.static = static
         self.pointwise = False  # each element of the result comes from those at its place, so any common shape will do
+        self.passing = False  # hands its input on, which knows by itself how it is computed
         self.merged = None  # of a slice: the split that several of them are together
         self.kernel = None  # a Kernel: where host kernels are preferred, and this primitive has one
         self.mindspore = mindspore
@@ -188,8 +190,3 @@ def _from_array(array):
     if known is None:
         known = _NUMPY_DTYPES[dtype] = backend.as_numpy(array).dtype
     return Value(array.shape, known, None, array)
-
-
-from . import abstract, late, value  # noqa: E402  (lateness is built from primitives, and primitives ask it)
-
-value.abstract_again = abstract.again

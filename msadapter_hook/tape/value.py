@@ -210,12 +210,12 @@ def compute_pending(value):
 
 
 def without_history(value):
-    """A pending value without its history; set by `late`."""
+    """A pending value without its history; set by `detach`."""
     raise RuntimeError("a value without data was read")
 
 
 def abstract_again(node, index):
-    """An output that has no data, made once more; set by `primitive`."""
+    """An output that has no data, made once more; set by `abstract`."""
     raise RuntimeError("a value without data was read")
 
 
