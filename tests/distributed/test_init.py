@@ -52,8 +52,16 @@ def test_world_of_one_process(method, monkeypatch, tmp_path):
     assert objects == [{"a": 1}]
     dist.barrier()
     dist.monitored_barrier()
-    with pytest.raises(ValueError, match="destination rank should not be the same"):
-        dist.send(tensor, 0)
+    for send, receive in ((dist.send, dist.recv), (dist.send_object_list, dist.recv_object_list)):
+        with pytest.raises(ValueError, match="destination rank should not be the same"):
+            send([tensor] if send is dist.send_object_list else tensor, 0)
+        with pytest.raises(ValueError, match="source rank should not be the same"):
+            receive([None] if receive is dist.recv_object_list else tensor, 0)
+    for call, name in ((lambda: dist.gather(tensor), "``gather_list`` must be specified on destination"),
+                       (lambda: dist.gather_object(1), "``gather_list`` must be specified on destination"),
+                       (lambda: dist.scatter(tensor), "``scatter_list`` must be specified on source")):
+        with pytest.raises(ValueError, match=name):
+            call()
     assert _job.current() is None  # nothing of MindSpore's has been started
 
 

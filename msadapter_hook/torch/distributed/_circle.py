@@ -133,6 +133,19 @@ class Circle:
             if incoming[i] is not None and incoming[i].size:
                 self._run(self.engine.receive, incoming[i], self.ranks[i])
 
+    def gather(self, array, root, sizes):
+        """The arrays of all processes, of one dtype and `sizes` elements each, for the process `root` of the group; the others get
+        an empty list."""
+        receives = self.rank == root
+        incoming = [np.empty(n, array.dtype) if receives else None for n in sizes]
+        self.exchange([array.reshape(-1) if i == root else None for i in range(self.size)], incoming)
+        return incoming if receives else []
+
+    def scatter(self, arrays, root, received):
+        """Fill `received` with the array that the process `root` of the group has for this one; the others give no arrays."""
+        outgoing = arrays if self.rank == root else [None] * self.size
+        self.exchange(outgoing, [received if i == root else None for i in range(self.size)])
+
 
 class Message:
     """A message that has been announced: from whom, in which group, under which tag, and its bytes."""

@@ -7,8 +7,8 @@ from msadapter_hook.tensor.core import detached
 
 from ..autograd.grad_mode import no_grad
 from ._errors import DistError
-from ._group import Work, warn_not_in_group
-from ._groups import _get_default_group, _group_or_default_group, _rank_not_in_group, get_rank
+from ._group import Work
+from ._ranks import check_one_sided, group_for, rank_in, root_in
 from ._reduce import ReduceOp, check_reducible, kind_of, reduce_arrays, reduce_over
 
 __all__ = ["all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_single", "all_reduce", "all_reduce_coalesced",
@@ -52,29 +52,11 @@ def described(name, tensor, *more):
     return " ".join([f"{name}({tuple(tensor.shape)}, {tensor.dtype})", *map(str, more)])
 
 
-def rank_in(pg, global_rank, group_rank, what):
-    """The rank in the group of the process meant by (world rank, rank in the group), one of which is given."""
-    if global_rank is None and group_rank is None:
-        raise ValueError("Must specify global_rank or group_rank")
-    if global_rank is not None and group_rank is not None:
-        raise ValueError("Can't specify both group_rank and global_rank")
-    if group_rank is None:
-        if global_rank not in pg._ranks:
-            if pg is _get_default_group():
-                raise RuntimeError(f"ProcessGroup::{what}: invalid root rank: {global_rank}")
-            raise ValueError(f"Global rank {global_rank} is not part of group {pg}")
-        return pg._ranks.index(global_rank)
-    if not 0 <= group_rank < pg.size():
-        raise ValueError(f"Group rank {group_rank} is not part of group {pg}")
-    return group_rank
-
-
 def perform(name, run, group, async_op):
     """Run a collective: `run(pg)` gives the tensors written. Processes outside the group are warned; with async_op a handle."""
-    if _rank_not_in_group(group):
-        warn_not_in_group(name, get_rank())
+    pg = group_for(name, group)
+    if pg is None:
         return None
-    pg = _group_or_default_group(group)
     try:
         tensors = run(pg)
     except DistError as error:
@@ -221,23 +203,15 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
     if gather_list:
         check_tensors(gather_list, "gather_list")
         check_one_dtype(tensor, *gather_list)
-    if dst is None and group_dst is None:
-        dst = 0
 
     def run(pg):
-        root, circle = rank_in(pg, dst, group_dst, "gather"), pg._circle
-        if pg.rank() == root and not gather_list:
-            raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
-        if pg.rank() != root and gather_list:
-            raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+        root = root_in(pg, dst, group_dst, "gather")
+        check_one_sided(pg, root, gather_list, "gather_list", "destination")
         if pg.rank() == root:
             _check_gathered(gather_list, tensor, pg.size(), "gather")
-        circle.meet(described("gather", tensor, root))
+        pg._circle.meet(described("gather", tensor, root))
         array = array_of(tensor)
-        outgoing = [array if i == root else None for i in range(pg.size())]
-        incoming = [np.empty_like(array) if pg.rank() == root else None for _ in range(pg.size())]
-        circle.exchange(outgoing, incoming)
-        for out, received in zip(gather_list or (), incoming):
+        for out, received in zip(gather_list or (), pg._circle.gather(array, root, [array.size] * pg.size())):
             write(out, received)
         return list(gather_list or ())
 
@@ -251,21 +225,15 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
     if scatter_list:
         check_tensors(scatter_list, "scatter_list")
         check_one_dtype(tensor, *scatter_list)
-    if src is None and group_src is None:
-        src = 0
 
     def run(pg):
-        root, circle = rank_in(pg, src, group_src, "scatter"), pg._circle
-        if pg.rank() == root and not scatter_list:
-            raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
-        if pg.rank() != root and scatter_list:
-            raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
+        root = root_in(pg, src, group_src, "scatter")
+        check_one_sided(pg, root, scatter_list, "scatter_list", "source")
         if pg.rank() == root:
             _check_gathered(scatter_list, tensor, pg.size(), "scatter")
-        circle.meet(described("scatter", tensor, root))
+        pg._circle.meet(described("scatter", tensor, root))
         received = np.empty(tuple(tensor.shape), tensor.dtype.numpy)
-        outgoing = [array_of(one) for one in scatter_list] if pg.rank() == root else [None] * pg.size()
-        circle.exchange(outgoing, [received if i == root else None for i in range(pg.size())])
+        pg._circle.scatter([array_of(one) for one in scatter_list or ()], root, received)
         write(tensor, received)
         return [tensor]
 
@@ -397,9 +365,9 @@ def barrier(group=None, async_op=False, device_ids=None, timeout=None):
 def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
     """A barrier whose error names the ranks that did not come in time (all of them with wait_all_ranks). Source: PyTorch,
     torch.distributed.monitored_barrier."""
-    if _rank_not_in_group(group):
-        warn_not_in_group("monitored_barrier", get_rank())
+    pg = group_for("monitored_barrier", group)
+    if pg is None:
         return
     if timeout is not None and timeout.total_seconds() <= 0:
         raise ValueError("monitored_barrier: the timeout must be positive")
-    _group_or_default_group(group).monitored_barrier(timeout, wait_all_ranks)
+    pg.monitored_barrier(timeout, wait_all_ranks)

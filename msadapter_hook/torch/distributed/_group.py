@@ -284,7 +284,7 @@ def _named(ranks):
 
 def warn_not_in_group(name, rank):
     """The warning of a collective that a process outside the group calls."""
-    warnings.warn(f"Running {name} on global rank {rank} which does not belong to the given group.", stacklevel=3)
+    warnings.warn(f"Running {name} on global rank {rank} which does not belong to the given group.", stacklevel=4)
 
 
 for _class in (ProcessGroup, Work, Received):

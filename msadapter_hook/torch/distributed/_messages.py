@@ -1,9 +1,10 @@
 # Messages from one process to another.
 import numpy as np
 
-from ._collectives import array_of, check_tensor, rank_in, write
-from ._group import ProcessGroup, Received, Work, warn_not_in_group
-from ._groups import _get_default_group, _group_or_default_group, _rank_not_in_group, get_rank
+from ._collectives import array_of, check_tensor, write
+from ._group import ProcessGroup, Received, Work
+from ._groups import _get_default_group, _group_or_default_group
+from ._ranks import destination_in, group_for, rank_in, sources_in
 
 __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"]
 
@@ -12,14 +13,11 @@ def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
     """Send to a process; gives a Work, or None outside the group. The tensor may be changed at once. Source: PyTorch,
     torch.distributed.isend."""
     check_tensor(tensor, "tensor")
-    if _rank_not_in_group(group):
-        warn_not_in_group("isend", get_rank())
+    pg = group_for("isend", group)
+    if pg is None:
         return None
-    pg = _group_or_default_group(group)
-    rank = rank_in(pg, dst, group_dst, "send")
-    if rank == pg.rank():
-        raise ValueError("Invalid destination rank: destination rank should not be the same as the rank of the current process.")
-    pg._mail.send(array_of(tensor), pg._ranks[rank], pg.group_name, tag)
+    destination = destination_in(pg, dst, group_dst)
+    pg._mail.send(array_of(tensor), destination, pg.group_name, tag)
     return Work([tensor])
 
 
@@ -34,16 +32,10 @@ def irecv(tensor, src=None, group=None, tag=0, group_src=None):
     """Receive from a process, or from any where none is named; gives a Work, or None outside the group. Source: PyTorch,
     torch.distributed.irecv."""
     check_tensor(tensor, "tensor")
-    if _rank_not_in_group(group):
-        warn_not_in_group("irecv", get_rank())
+    pg = group_for("irecv", group)
+    if pg is None:
         return None
-    pg = _group_or_default_group(group)
-    if src is None and group_src is None:
-        sources = [r for r in pg._ranks if r != pg._ranks[pg.rank()]]
-    else:
-        sources = [pg._ranks[rank_in(pg, src, group_src, "recv")]]
-        if sources[0] == pg._ranks[pg.rank()]:
-            raise ValueError("Invalid source rank: source rank should not be the same as the rank of the current process.")
+    sources = sources_in(pg, src, group_src)
 
     def finish(message):
         wanted = np.dtype(tensor.dtype.numpy)

@@ -4,9 +4,8 @@ import pickle
 
 import numpy as np
 
-from ._collectives import rank_in
-from ._group import warn_not_in_group
-from ._groups import _get_default_group, _group_or_default_group, _rank_not_in_group, get_rank
+from ._group import Received
+from ._ranks import check_one_sided, destination_in, group_for, root_in, sources_in
 
 __all__ = ["all_gather_object", "broadcast_object_list", "gather_object", "recv_object_list", "scatter_object_list", "send_object_list"]
 
@@ -21,13 +20,6 @@ def _load(array):
     return pickle.Unpickler(io.BytesIO(array.tobytes())).load()
 
 
-def _outside(name, group):
-    if _rank_not_in_group(group):
-        warn_not_in_group(name, get_rank())
-        return True
-    return False
-
-
 def _lengths(circle, arrays):
     """For each process the lengths of its arrays (all have as many)."""
     return [list(map(int, one)) for one in circle.all_gather(np.array([a.size for a in arrays], np.int64))]
@@ -36,9 +28,10 @@ def _lengths(circle, arrays):
 def all_gather_object(object_list, obj, group=None):
     """The objects of all processes into `object_list`, a list of the group's size. Source: PyTorch,
     torch.distributed.all_gather_object."""
-    if _outside("all_gather_object", group):
+    pg = group_for("all_gather_object", group)
+    if pg is None:
         return
-    circle = _group_or_default_group(group)._circle
+    circle = pg._circle
     circle.meet("all_gather_object")
     data = _dump(obj)
     lengths = [n for (n,) in _lengths(circle, [data])]
@@ -51,32 +44,25 @@ def all_gather_object(object_list, obj, group=None):
 def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=None):
     """The process `dst` (by default rank 0) gets the objects of all in `object_gather_list`. Source: PyTorch,
     torch.distributed.gather_object."""
-    if _outside("gather_object", group):
+    pg = group_for("gather_object", group)
+    if pg is None:
         return
-    pg = _group_or_default_group(group)
-    root, circle = rank_in(pg, 0 if dst is None and group_dst is None else dst, group_dst, "gather"), pg._circle
-    if pg.rank() == root and not object_gather_list:
-        raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
-    if pg.rank() != root and object_gather_list:
-        raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+    root, circle = root_in(pg, dst, group_dst, "gather"), pg._circle
+    check_one_sided(pg, root, object_gather_list, "gather_list", "destination")
     circle.meet(f"gather_object {root}")
     data = _dump(obj)
     lengths = [n for (n,) in _lengths(circle, [data])]
-    receives = pg.rank() == root
-    incoming = [np.empty(n, np.uint8) if receives else None for n in lengths]
-    circle.exchange([data if i == root else None for i in range(pg.size())], incoming)
-    if receives:
-        for i, array in enumerate(incoming):
-            object_gather_list[i] = _load(array)
+    for i, array in enumerate(circle.gather(data, root, lengths)):
+        object_gather_list[i] = _load(array)
 
 
 def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None):
     """All processes get the objects of the list of the process `src` (by default rank 0). Source: PyTorch,
     torch.distributed.broadcast_object_list."""
-    if _outside("broadcast_object_list", group):
+    pg = group_for("broadcast_object_list", group)
+    if pg is None:
         return
-    pg = _group_or_default_group(group)
-    root, circle = rank_in(pg, 0 if src is None and group_src is None else src, group_src, "broadcast"), pg._circle
+    root, circle = root_in(pg, src, group_src, "broadcast"), pg._circle
     circle.meet(f"broadcast_object_list of {len(object_list)} from {root}")
     data = [_dump(obj) for obj in object_list] if pg.rank() == root else []
     lengths = np.array([a.size for a in data] or [0] * len(object_list), np.int64)
@@ -91,12 +77,12 @@ def broadcast_object_list(object_list, src=None, group=None, device=None, group_
 def scatter_object_list(scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None):
     """The first element of the output list becomes the object of this rank in the input list of the process `src`. Source:
     PyTorch, torch.distributed.scatter_object_list."""
-    if _outside("scatter_object_list", group):
+    pg = group_for("scatter_object_list", group)
+    if pg is None:
         return
     if not isinstance(scatter_object_output_list, list) or len(scatter_object_output_list) < 1:
         raise ValueError("Expected argument scatter_object_output_list to be a list of size at least 1.")
-    pg = _group_or_default_group(group)
-    root, circle = rank_in(pg, 0 if src is None and group_src is None else src, group_src, "scatter"), pg._circle
+    root, circle = root_in(pg, src, group_src, "scatter"), pg._circle
     sends = pg.rank() == root
     if sends and (scatter_object_input_list is None or len(scatter_object_input_list) != pg.size()):
         raise ValueError("scatter_object_list: the source rank needs one object for each rank of the group")
@@ -105,31 +91,26 @@ def scatter_object_list(scatter_object_output_list, scatter_object_input_list=No
     lengths = np.array([a.size for a in data] if sends else [0] * pg.size(), np.int64)
     circle.broadcast(lengths, pg._ranks[root])
     received = np.empty(lengths[pg.rank()], np.uint8)
-    circle.exchange(data, [received if i == root else None for i in range(pg.size())])
+    circle.scatter(data, root, received)
     scatter_object_output_list[0] = _load(received)
 
 
 def send_object_list(object_list, dst=None, group=None, device=None, group_dst=None, use_batch=False):
     """Send picklable objects to a process. Source: PyTorch, torch.distributed.send_object_list."""
-    if _outside("send_object_list", group):
+    pg = group_for("send_object_list", group)
+    if pg is None:
         return
-    pg = _group_or_default_group(group)
-    rank = rank_in(pg, dst, group_dst, "send")
-    if rank == pg.rank():
-        raise ValueError("Invalid destination rank: destination rank should not be the same as the rank of the current process.")
-    pg._mail.send(_dump(list(object_list)), pg._ranks[rank], pg.group_name, _TAG)
+    destination = destination_in(pg, dst, group_dst)
+    pg._mail.send(_dump(list(object_list)), destination, pg.group_name, _TAG)
 
 
 def recv_object_list(object_list, src=None, group=None, device=None, group_src=None, use_batch=False):
     """Receive picklable objects from a process, or from any; gives the sender's world rank. Source: PyTorch,
     torch.distributed.recv_object_list."""
-    if _outside("recv_object_list", group):
+    pg = group_for("recv_object_list", group)
+    if pg is None:
         return -1
-    from ._group import Received
-
-    pg = _group_or_default_group(group)
-    anybody = src is None and group_src is None
-    sources = [r for r in pg._ranks if r != _get_default_group().rank()] if anybody else [pg._ranks[rank_in(pg, src, group_src, "recv")]]
+    sources = sources_in(pg, src, group_src)
 
     def finish(message):
         objects = _load(message.data)

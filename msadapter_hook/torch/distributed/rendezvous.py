@@ -40,10 +40,12 @@ def rendezvous(url, rank=-1, world_size=-1, **kwargs):
     return _handlers[parts.scheme](urlunparse(parts._replace(query=text)), **kwargs)
 
 
-def _number(url, query, scheme, name):
-    if name not in query:
-        raise _missing(scheme, f"{name.replace('_', ' ')} parameter missing")
-    return int(query[name])
+def _numbers(query, scheme):
+    """The rank and the world size that a URL names."""
+    for name in ("rank", "world_size"):
+        if name not in query:
+            raise _missing(scheme, f"{name.replace('_', ' ')} parameter missing")
+    return int(query["rank"]), int(query["world_size"])
 
 
 def _missing(scheme, what):
@@ -59,8 +61,7 @@ def _tcp(url, timeout=default_pg_timeout, **kwargs):
     parts, query = _split(url)
     if not parts.port:
         raise _missing("tcp", "port number missing")
-    rank = _number(url, query, "tcp", "rank")
-    world_size = _number(url, query, "tcp", "world_size")
+    rank, world_size = _numbers(query, "tcp")
     yield _serve(parts.hostname, parts.port, rank, world_size, timeout), rank, world_size
     raise RuntimeError("Unable to perform rerendezvous using tcp:// method")
 
@@ -69,8 +70,7 @@ def _file(url, timeout=default_pg_timeout, **kwargs):
     parts, query = _split(url)
     if not parts.path:
         raise _missing("file", "path missing")
-    rank = _number(url, query, "file", "rank")
-    world_size = _number(url, query, "file", "world_size")
+    rank, world_size = _numbers(query, "file")
     store = FileStore(parts.path, world_size)
     store.set_timeout(timeout)
     yield store, rank, world_size

@@ -1,12 +1,9 @@
 # torch.distributed.checkpoint.state_dict_loader: load into a dictionary that is there.
 import inspect
-import warnings
-
-from msadapter_hook.errors import unsupported
 
 from ... import Size, Tensor, no_grad
 from ._flatten import set_element
-from ._together import Ranks
+from ._together import Ranks, older_name, storage_for
 from .filesystem import FileSystemReader
 from .metadata import TensorStorageMetadata
 from .planner import DefaultLoadPlanner
@@ -14,19 +11,6 @@ from .state_dict_saver import states_of
 from .stateful import Stateful
 
 __all__ = ["load", "load_state_dict"]
-
-
-def _reader(checkpoint_id, storage_reader):
-    if storage_reader is None:
-        if checkpoint_id is None:
-            raise RuntimeError("`checkpoint_id` must be specified if storage_reader/storage_writer is None.")
-        return FileSystemReader(checkpoint_id)
-    if not isinstance(storage_reader, FileSystemReader):
-        raise unsupported(f"torch.distributed.checkpoint.load(storage_reader={type(storage_reader).__name__})",
-                          "use FileSystemReader, or torch.load")
-    if checkpoint_id is not None:
-        storage_reader.path = type(storage_reader.path)(checkpoint_id)
-    return storage_reader
 
 
 @no_grad()
@@ -37,7 +21,7 @@ def load(state_dict, *, checkpoint_id=None, storage_reader=None, planner=None, p
     CheckpointException, with the failure of each rank, for a missing checkpoint or key and for another size. NotImplementedError for
     readers of one's own. Source: PyTorch, torch.distributed.checkpoint.load.
     """
-    reader = _reader(checkpoint_id, storage_reader)
+    reader = storage_for("load", FileSystemReader, checkpoint_id, storage_reader)
     planner = planner if planner is not None else DefaultLoadPlanner()
     states = states_of(state_dict)
     Ranks(process_group, no_dist).each("load", lambda: _fill(states, reader, planner))
@@ -69,8 +53,5 @@ def _fill(states, reader, planner):
 
 def load_state_dict(state_dict, storage_reader, process_group=None, coordinator_rank=0, no_dist=False, planner=None):
     """The older name of `load`. Source: PyTorch, torch.distributed.checkpoint.load_state_dict."""
-    warnings.warn("'load_state_dict' is deprecated and will be removed in future versions. Please use 'load' instead.", FutureWarning,
-                  stacklevel=2)
-    if coordinator_rank != 0:
-        raise unsupported("torch.distributed.checkpoint.load_state_dict(coordinator_rank=…)", "rank 0 coordinates")
+    older_name("load_state_dict", "load", coordinator_rank)
     load(state_dict, storage_reader=storage_reader, process_group=process_group, no_dist=no_dist, planner=planner)

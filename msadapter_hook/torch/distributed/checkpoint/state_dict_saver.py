@@ -1,13 +1,12 @@
 # torch.distributed.checkpoint.state_dict_saver: save, and save in the background.
 import inspect
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 
 from msadapter_hook.errors import unsupported
 
 from ... import Tensor, no_grad
-from ._together import Ranks
+from ._together import Ranks, older_name, storage_for
 from .filesystem import FileSystemWriter
 from .planner import DefaultSavePlanner
 from .stateful import Stateful
@@ -20,19 +19,6 @@ class AsyncCheckpointerType(Enum):
 
     THREAD = "thread"
     PROCESS = "process"
-
-
-def _writer(checkpoint_id, storage_writer):
-    if storage_writer is None:
-        if checkpoint_id is None:
-            raise RuntimeError("`checkpoint_id` must be specified if storage_reader/storage_writer is None.")
-        return FileSystemWriter(checkpoint_id)
-    if not isinstance(storage_writer, FileSystemWriter):
-        raise unsupported(f"torch.distributed.checkpoint.save(storage_writer={type(storage_writer).__name__})",
-                          "use FileSystemWriter, or torch.save")
-    if checkpoint_id is not None:
-        storage_writer.path = type(storage_writer.path)(checkpoint_id)
-    return storage_writer
 
 
 def states_of(state_dict):
@@ -51,7 +37,7 @@ def save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, p
     """
     if not use_collectives:
         raise unsupported("torch.distributed.checkpoint.save(use_collectives=False)", "leave it at True")
-    writer = _writer(checkpoint_id, storage_writer)
+    writer = storage_for("save", FileSystemWriter, checkpoint_id, storage_writer)
     planner = planner if planner is not None else DefaultSavePlanner()
     ranks = Ranks(process_group, no_dist)
     flat, paths = {}, {}
@@ -85,7 +71,7 @@ def async_save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=N
         raise unsupported("torch.distributed.checkpoint.async_save(async_checkpointer_type=…, async_stager=…)", "leave them out")
     if Ranks(process_group, no_dist).world_size > 1:
         raise unsupported("torch.distributed.checkpoint.async_save", "with several processes, call save()")
-    writer = _writer(checkpoint_id, storage_writer)
+    writer = storage_for("save", FileSystemWriter, checkpoint_id, storage_writer)
     staged = _copied(states_of(state_dict))
     pool = ThreadPoolExecutor(max_workers=1)
     future = pool.submit(save, staged, storage_writer=writer, planner=planner, no_dist=True)
@@ -105,8 +91,5 @@ def _copied(value):
 
 def save_state_dict(state_dict, storage_writer, process_group=None, coordinator_rank=0, no_dist=False, planner=None):
     """The older name of `save`. Source: PyTorch, torch.distributed.checkpoint.save_state_dict."""
-    warnings.warn("'save_state_dict' is deprecated and will be removed in future versions. Please use 'save' instead.", FutureWarning,
-                  stacklevel=2)
-    if coordinator_rank != 0:
-        raise unsupported("torch.distributed.checkpoint.save_state_dict(coordinator_rank=…)", "rank 0 coordinates")
+    older_name("save_state_dict", "save", coordinator_rank)
     return save(state_dict, storage_writer=storage_writer, process_group=process_group, no_dist=no_dist, planner=planner)
