@@ -1,6 +1,6 @@
 # Adafactor: the second moment of a matrix kept as a row and a column.
 from .. import Tensor, finfo, norm
-from ._elementwise import ElementwiseOptimizer, check, check_steps, column, run_step, zeros_as
+from ._elementwise import ElementwiseOptimizer, check, check_steps, run_step, updates, zeros_as
 from .optimizer import _get_value, _new_step, _to_scalar
 
 __all__ = ["Adafactor", "adafactor"]
@@ -11,6 +11,7 @@ class Adafactor(ElementwiseOptimizer):
 
     _group_defaults = {"foreach": None}
     _sparse_message = "Adafactor does not support sparse gradients"
+    _columns = "row_var", "col_var", "variance", "step"
 
     def __init__(
         self,
@@ -54,30 +55,20 @@ class Adafactor(ElementwiseOptimizer):
             return {"step": _new_step(), "row_var": p.grad.new_zeros(rows), "col_var": p.grad.new_zeros(cols)}
         return {"step": _new_step(), "variance": zeros_as(p.grad)}
 
-    def _update(self, group, params, grads, states):
-        eps1, eps2 = group["eps"]
-        adafactor(
-            params,
-            grads,
-            [s.get("row_var") for s in states],
-            [s.get("col_var") for s in states],
-            [s.get("variance") for s in states],
-            column(states, "step"),
-            foreach=group["foreach"],
-            d=group["d"],
-            lr=group["lr"],
-            beta2_decay=group["beta2_decay"],
-            weight_decay=group["weight_decay"],
-            eps1=eps1,
-            eps2=eps2,
-            maximize=group["maximize"],
-        )
+    def _options(self, group):
+        options = super()._options(group)
+        options["eps1"], options["eps2"] = group["eps"]
+        return options
+
+    def _column(self, name, states, group):
+        return [s.get(name) for s in states]  # a matrix has rows and columns, other parameters a variance
 
 
 # the class is public as torch.optim.Adafactor; its file's name is not
 Adafactor.__module__ = __name__.rpartition(".")[0]
 
 
+@updates(Adafactor)
 def adafactor(
     params,
     grads,

@@ -1,6 +1,7 @@
 # What the optimizers share that update each parameter by itself: checks of hyperparameters, the loop over groups,
 # state made on first sight, and the seam through which a fused kernel of the operator layer may take a whole group.
 import importlib
+import inspect
 from itertools import repeat
 
 from .. import Tensor, enable_grad, is_complex, preserve_format, tensor, view_as_real, zeros_like
@@ -65,12 +66,12 @@ def check_fused(optimizer, fused, foreach, differentiable):
     optimizer._step_supports_amp_scaling = True
 
 
-_CAPTURABLE_DEVICES = ["cuda", "xpu", "hpu", "privateuseone", "xla"]
+CAPTURABLE_DEVICES = ["cuda", "xpu", "hpu", "privateuseone", "xla"]
 
 
-def check_capturable(group, params, what="params and state_steps", devices=_CAPTURABLE_DEVICES):
+def check_capturable(group, params, what, devices):
     """capturable=True is refused for parameters on the CPU, as PyTorch refuses it."""
-    if group["capturable"] and any(p.device.type not in devices for p in params):
+    if group.get("capturable") and any(p.device.type not in devices for p in params):
         raise AssertionError(f"If capturable=True, {what} must be on supported devices: {devices}.")
 
 
@@ -96,13 +97,18 @@ def or_nones(items):
 
 
 class ElementwiseOptimizer(Optimizer):
-    """An optimizer whose step is: for each group, collect parameters that have a gradient, then `_update`.
+    """An optimizer whose step is: for each group, collect parameters that have a gradient, then call the functional form over
+    lists of parameters, gradients and state.
 
-    A subclass gives `_initial_state(p, group)` -> dict and `_update(group, params, grads, states)`.
+    A subclass gives `_initial_state(p, group)` -> dict and `_columns`; `updates` ties the functional form to it.
     """
 
     _group_defaults: dict = {}  # hyperparameters that checkpoints of older versions may lack
     _sparse_message = None  # the error for sparse gradients; None where they are supported
+    _columns: tuple = ()  # entries of the state, in the order in which the functional form takes their lists
+    _optional: dict = {}  # entries that are there where a hyperparameter asks for them: {entry: hyperparameter}
+    _capturable_state = "params and state_steps"  # how PyTorch's refusal of `capturable` names what must be on the device
+    _capturable_devices = CAPTURABLE_DEVICES
 
     def __setstate__(self, state):
         super().__setstate__(state)
@@ -138,8 +144,23 @@ class ElementwiseOptimizer(Optimizer):
             states.append(state)
         return params, grads, states
 
+    def _options(self, group):
+        """The keyword arguments of the functional form."""
+        options = {name: group[name] for name in self._names if name in group}
+        if "betas" in group:
+            options["beta1"], options["beta2"] = group["betas"]
+        if "grad_scale" in self._names:  # set by a GradScaler for the time of a step
+            options.update(grad_scale=getattr(self, "grad_scale", None), found_inf=getattr(self, "found_inf", None))
+        return options
+
     def _update(self, group, params, grads, states):
-        raise NotImplementedError
+        check_capturable(group, params, self._capturable_state, self._capturable_devices)
+        lists = [self._column(name, states, group) for name in self._columns]
+        self._function(params, grads, *lists, **self._options(group))
+
+    def _column(self, name, states, group):
+        wanted = self._optional.get(name)
+        return [s[name] for s in states] if wanted is None or group[wanted] else []
 
     @_use_grad_for_differentiable
     def step(self, closure=None):
@@ -155,6 +176,12 @@ class ElementwiseOptimizer(Optimizer):
         return loss
 
 
-def column(states, key):
-    """The tensors `key` of all states, in order."""
-    return [s[key] for s in states]
+def updates(optimizer):
+    """Decorator: the functional form of an optimizer, which takes the lists and then keywords named as hyperparameters are."""
+
+    def tie(function):
+        optimizer._function = staticmethod(function)
+        optimizer._names = list(inspect.signature(function).parameters)[2 + len(optimizer._columns):]
+        return function
+
+    return tie

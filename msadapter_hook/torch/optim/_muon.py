@@ -2,7 +2,7 @@
 import math
 
 from .. import Tensor, addmm
-from ._elementwise import ElementwiseOptimizer, check, column, run_step, zeros_as
+from ._elementwise import ElementwiseOptimizer, check, run_step, zeros_as
 
 __all__ = ["Muon"]
 
@@ -96,7 +96,7 @@ class Muon(ElementwiseOptimizer):
             _single_tensor_muon,
             params,
             grads,
-            column(states, "momentum_buffer"),
+            [s["momentum_buffer"] for s in states],
             **{name: group[name] for name in names},
         )
 

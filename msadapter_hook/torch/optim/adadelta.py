@@ -1,15 +1,14 @@
 # Adadelta.
 from .. import view_as_complex
 from ._elementwise import (
-    _CAPTURABLE_DEVICES,
+    CAPTURABLE_DEVICES,
     ElementwiseOptimizer,
     as_real,
     check,
-    check_capturable,
     check_lr,
     check_steps,
-    column,
     run_step,
+    updates,
     zeros_as,
 )
 from .optimizer import _get_value, _to_scalar
@@ -22,6 +21,8 @@ class Adadelta(ElementwiseOptimizer):
 
     _group_defaults = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
     _sparse_message = "Adadelta does not support sparse gradients"
+    _columns = "square_avg", "acc_delta", "step"
+    _capturable_devices = CAPTURABLE_DEVICES[:-1]
 
     def __init__(
         self,
@@ -57,25 +58,8 @@ class Adadelta(ElementwiseOptimizer):
     def _initial_state(self, p, group):
         return {"step": self._step_counter(p, group), "square_avg": zeros_as(p), "acc_delta": zeros_as(p)}
 
-    def _update(self, group, params, grads, states):
-        check_capturable(group, params, devices=_CAPTURABLE_DEVICES[:-1])
-        adadelta(
-            params,
-            grads,
-            column(states, "square_avg"),
-            column(states, "acc_delta"),
-            column(states, "step"),
-            capturable=group["capturable"],
-            foreach=group["foreach"],
-            differentiable=group["differentiable"],
-            lr=group["lr"],
-            rho=group["rho"],
-            eps=group["eps"],
-            weight_decay=group["weight_decay"],
-            maximize=group["maximize"],
-        )
 
-
+@updates(Adadelta)
 def adadelta(
     params,
     grads,
@@ -110,7 +94,6 @@ def adadelta(
         maximize=maximize,
         differentiable=differentiable,
     )
-
 
 def _single_tensor_adadelta(
     params, grads, square_avgs, acc_deltas, state_steps, *, lr, rho, eps, weight_decay, maximize, differentiable=False

@@ -1,6 +1,6 @@
 # Adagrad, for dense and sparse gradients.
 from .. import full_like, preserve_format, sparse_coo_tensor
-from ._elementwise import ElementwiseOptimizer, as_real, check, check_fused, check_lr, check_steps, column, run_step
+from ._elementwise import ElementwiseOptimizer, as_real, check, check_fused, check_lr, check_steps, run_step, updates
 from .optimizer import _get_value, _to_scalar
 from .sgd import _unscaled
 
@@ -11,6 +11,7 @@ class Adagrad(ElementwiseOptimizer):
     """Adagrad (PyTorch, torch.optim.Adagrad). Its state exists from the start, before the first gradient."""
 
     _group_defaults = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
+    _columns = "sum", "step"
 
     def __init__(
         self,
@@ -65,25 +66,8 @@ class Adagrad(ElementwiseOptimizer):
             for p in group["params"]:
                 self.state[p]["sum"].share_memory_()
 
-    def _update(self, group, params, grads, states):
-        adagrad(
-            params,
-            grads,
-            column(states, "sum"),
-            column(states, "step"),
-            foreach=group["foreach"],
-            fused=group["fused"],
-            differentiable=group["differentiable"],
-            grad_scale=getattr(self, "grad_scale", None),
-            found_inf=getattr(self, "found_inf", None),
-            lr=group["lr"],
-            weight_decay=group["weight_decay"],
-            lr_decay=group["lr_decay"],
-            eps=group["eps"],
-            maximize=group["maximize"],
-        )
 
-
+@updates(Adagrad)
 def adagrad(
     params,
     grads,
@@ -123,7 +107,6 @@ def adagrad(
         maximize=maximize,
         differentiable=differentiable,
     )
-
 
 def _single_tensor_adagrad(
     params, grads, state_sums, state_steps, *, lr, weight_decay, lr_decay, eps, maximize, differentiable=False

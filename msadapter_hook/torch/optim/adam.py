@@ -5,14 +5,13 @@ from ._elementwise import (
     as_real,
     check,
     check_betas,
-    check_capturable,
     check_fused,
     check_lr,
     check_lr_foreach,
     check_steps,
-    column,
     or_nones,
     run_step,
+    updates,
     zeros_as,
 )
 from .optimizer import _get_value, _to_scalar
@@ -34,6 +33,8 @@ class Adam(ElementwiseOptimizer):
         "fused": None,
     }
     _sparse_message = "Adam does not support sparse gradients, please consider SparseAdam instead"
+    _columns = "exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step"
+    _optional = {"max_exp_avg_sq": "amsgrad"}
 
     def __init__(
         self,
@@ -93,33 +94,8 @@ class Adam(ElementwiseOptimizer):
             state["max_exp_avg_sq"] = zeros_as(p)
         return state
 
-    def _update(self, group, params, grads, states):
-        check_capturable(group, params)
-        beta1, beta2 = group["betas"]
-        adam(
-            params,
-            grads,
-            column(states, "exp_avg"),
-            column(states, "exp_avg_sq"),
-            column(states, "max_exp_avg_sq") if group["amsgrad"] else [],
-            column(states, "step"),
-            foreach=group["foreach"],
-            capturable=group["capturable"],
-            differentiable=group["differentiable"],
-            fused=group["fused"],
-            grad_scale=getattr(self, "grad_scale", None),
-            found_inf=getattr(self, "found_inf", None),
-            decoupled_weight_decay=group["decoupled_weight_decay"],
-            amsgrad=group["amsgrad"],
-            beta1=beta1,
-            beta2=beta2,
-            lr=group["lr"],
-            weight_decay=group["weight_decay"],
-            eps=group["eps"],
-            maximize=group["maximize"],
-        )
 
-
+@updates(Adam)
 def adam(
     params,
     grads,
@@ -169,7 +145,6 @@ def adam(
         decoupled_weight_decay=decoupled_weight_decay,
         differentiable=differentiable,
     )
-
 
 def _single_tensor_adam(
     params,

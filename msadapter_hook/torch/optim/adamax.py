@@ -5,11 +5,10 @@ from ._elementwise import (
     as_real,
     check,
     check_betas,
-    check_capturable,
     check_lr,
     check_steps,
-    column,
     run_step,
+    updates,
     zeros_as,
 )
 from .optimizer import _get_value, _to_scalar
@@ -22,6 +21,7 @@ class Adamax(ElementwiseOptimizer):
 
     _group_defaults = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
     _sparse_message = "Adamax does not support sparse gradients"
+    _columns = "exp_avg", "exp_inf", "step"
 
     def __init__(
         self,
@@ -57,27 +57,8 @@ class Adamax(ElementwiseOptimizer):
     def _initial_state(self, p, group):
         return {"step": self._step_counter(p, group), "exp_avg": zeros_as(p), "exp_inf": zeros_as(p)}
 
-    def _update(self, group, params, grads, states):
-        check_capturable(group, params)
-        beta1, beta2 = group["betas"]
-        adamax(
-            params,
-            grads,
-            column(states, "exp_avg"),
-            column(states, "exp_inf"),
-            column(states, "step"),
-            foreach=group["foreach"],
-            maximize=group["maximize"],
-            differentiable=group["differentiable"],
-            capturable=group["capturable"],
-            eps=group["eps"],
-            beta1=beta1,
-            beta2=beta2,
-            lr=group["lr"],
-            weight_decay=group["weight_decay"],
-        )
 
-
+@updates(Adamax)
 def adamax(
     params,
     grads,
@@ -114,7 +95,6 @@ def adamax(
         maximize=maximize,
         differentiable=differentiable,
     )
-
 
 def _single_tensor_adamax(
     params,

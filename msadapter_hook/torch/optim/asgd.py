@@ -4,10 +4,9 @@ from ._elementwise import (
     ElementwiseOptimizer,
     as_real,
     check,
-    check_capturable,
     check_lr,
-    column,
     run_step,
+    updates,
     zeros_as,
 )
 from .optimizer import _get_scalar_dtype, _get_value, _new_step, _to_scalar
@@ -20,6 +19,8 @@ class ASGD(ElementwiseOptimizer):
 
     _group_defaults = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
     _sparse_message = "ASGD does not support sparse gradients"
+    _columns = "ax", "mu", "step", "eta"
+    _capturable_state = "params, mus, etas, and state_steps"
 
     def __init__(
         self,
@@ -60,27 +61,8 @@ class ASGD(ElementwiseOptimizer):
             "ax": zeros_as(p),
         }
 
-    def _update(self, group, params, grads, states):
-        check_capturable(group, params, "params, mus, etas, and state_steps")
-        asgd(
-            params,
-            grads,
-            column(states, "ax"),
-            column(states, "mu"),
-            column(states, "step"),
-            column(states, "eta"),
-            foreach=group["foreach"],
-            maximize=group["maximize"],
-            differentiable=group["differentiable"],
-            capturable=group["capturable"],
-            lambd=group["lambd"],
-            lr=group["lr"],
-            t0=group["t0"],
-            alpha=group["alpha"],
-            weight_decay=group["weight_decay"],
-        )
 
-
+@updates(ASGD)
 def asgd(
     params,
     grads,
@@ -118,7 +100,6 @@ def asgd(
         maximize=maximize,
         differentiable=differentiable,
     )
-
 
 def _single_tensor_asgd(
     params,

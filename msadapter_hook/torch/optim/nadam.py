@@ -5,11 +5,10 @@ from ._elementwise import (
     as_real,
     check,
     check_betas,
-    check_capturable,
     check_lr,
     check_steps,
-    column,
     run_step,
+    updates,
     zeros_as,
 )
 from .optimizer import _get_scalar_dtype, _get_value, _to_scalar
@@ -28,6 +27,8 @@ class NAdam(ElementwiseOptimizer):
         "decoupled_weight_decay": False,
     }
     _sparse_message = "NAdam does not support sparse gradients"
+    _columns = "exp_avg", "exp_avg_sq", "mu_product", "step"
+    _capturable_state = "params, mu_products and state_steps"
 
     def __init__(
         self,
@@ -77,30 +78,8 @@ class NAdam(ElementwiseOptimizer):
             "exp_avg_sq": zeros_as(p),
         }
 
-    def _update(self, group, params, grads, states):
-        check_capturable(group, params, "params, mu_products and state_steps")
-        beta1, beta2 = group["betas"]
-        nadam(
-            params,
-            grads,
-            column(states, "exp_avg"),
-            column(states, "exp_avg_sq"),
-            column(states, "mu_product"),
-            column(states, "step"),
-            decoupled_weight_decay=group["decoupled_weight_decay"],
-            foreach=group["foreach"],
-            capturable=group["capturable"],
-            differentiable=group["differentiable"],
-            beta1=beta1,
-            beta2=beta2,
-            lr=group["lr"],
-            weight_decay=group["weight_decay"],
-            momentum_decay=group["momentum_decay"],
-            eps=group["eps"],
-            maximize=group["maximize"],
-        )
 
-
+@updates(NAdam)
 def nadam(
     params,
     grads,
@@ -143,7 +122,6 @@ def nadam(
         maximize=maximize,
         differentiable=differentiable,
     )
-
 
 def _single_tensor_nadam(
     params,

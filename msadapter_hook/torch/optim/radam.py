@@ -4,11 +4,10 @@ from ._elementwise import (
     as_real,
     check,
     check_betas,
-    check_capturable,
     check_lr,
     check_steps,
-    column,
     run_step,
+    updates,
     zeros_as,
 )
 from .optimizer import _get_value, _to_scalar
@@ -27,6 +26,7 @@ class RAdam(ElementwiseOptimizer):
         "capturable": False,
     }
     _sparse_message = "RAdam does not support sparse gradients"
+    _columns = "exp_avg", "exp_avg_sq", "step"
 
     def __init__(
         self,
@@ -64,28 +64,8 @@ class RAdam(ElementwiseOptimizer):
     def _initial_state(self, p, group):
         return {"step": self._step_counter(p, group), "exp_avg": zeros_as(p), "exp_avg_sq": zeros_as(p)}
 
-    def _update(self, group, params, grads, states):
-        check_capturable(group, params)
-        beta1, beta2 = group["betas"]
-        radam(
-            params,
-            grads,
-            column(states, "exp_avg"),
-            column(states, "exp_avg_sq"),
-            column(states, "step"),
-            decoupled_weight_decay=group["decoupled_weight_decay"],
-            foreach=group["foreach"],
-            differentiable=group["differentiable"],
-            capturable=group["capturable"],
-            beta1=beta1,
-            beta2=beta2,
-            lr=group["lr"],
-            weight_decay=group["weight_decay"],
-            eps=group["eps"],
-            maximize=group["maximize"],
-        )
 
-
+@updates(RAdam)
 def radam(
     params,
     grads,
@@ -124,7 +104,6 @@ def radam(
         maximize=maximize,
         differentiable=differentiable,
     )
-
 
 def _single_tensor_radam(
     params,

@@ -3,12 +3,11 @@ from ._elementwise import (
     ElementwiseOptimizer,
     as_real,
     check,
-    check_capturable,
     check_lr,
     check_steps,
-    column,
     or_nones,
     run_step,
+    updates,
     zeros_as,
 )
 from .optimizer import _get_value, _to_scalar
@@ -28,6 +27,8 @@ class RMSprop(ElementwiseOptimizer):
         "capturable": False,
     }
     _sparse_message = "RMSprop does not support sparse gradients"
+    _columns = "square_avg", "grad_avg", "momentum_buffer", "step"
+    _optional = {"grad_avg": "centered", "momentum_buffer": "momentum"}
 
     def __init__(
         self,
@@ -72,28 +73,8 @@ class RMSprop(ElementwiseOptimizer):
             state["grad_avg"] = zeros_as(p)
         return state
 
-    def _update(self, group, params, grads, states):
-        check_capturable(group, params)
-        rmsprop(
-            params,
-            grads,
-            column(states, "square_avg"),
-            column(states, "grad_avg") if group["centered"] else [],
-            column(states, "momentum_buffer") if group["momentum"] > 0 else [],
-            column(states, "step"),
-            foreach=group["foreach"],
-            maximize=group["maximize"],
-            differentiable=group["differentiable"],
-            capturable=group["capturable"],
-            lr=group["lr"],
-            alpha=group["alpha"],
-            eps=group["eps"],
-            weight_decay=group["weight_decay"],
-            momentum=group["momentum"],
-            centered=group["centered"],
-        )
 
-
+@updates(RMSprop)
 def rmsprop(
     params,
     grads,
@@ -134,7 +115,6 @@ def rmsprop(
         maximize=maximize,
         differentiable=differentiable,
     )
-
 
 def _single_tensor_rmsprop(
     params,

@@ -4,11 +4,10 @@ from ._elementwise import (
     ElementwiseOptimizer,
     as_real,
     check,
-    check_capturable,
     check_lr,
     check_steps,
-    column,
     run_step,
+    updates,
     zeros_as,
 )
 from .optimizer import _get_value
@@ -21,6 +20,7 @@ class Rprop(ElementwiseOptimizer):
 
     _group_defaults = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
     _sparse_message = "Rprop does not support sparse gradients"
+    _columns = "prev", "step_size", "step"
 
     def __init__(
         self,
@@ -54,27 +54,14 @@ class Rprop(ElementwiseOptimizer):
         start = complex(lr, lr) if p.dtype.is_complex else lr
         return {"step": self._step_counter(p, group), "prev": zeros_as(p), "step_size": full_like(p.grad, start)}
 
-    def _update(self, group, params, grads, states):
-        check_capturable(group, params)
-        etaminus, etaplus = group["etas"]
-        step_size_min, step_size_max = group["step_sizes"]
-        rprop(
-            params,
-            grads,
-            column(states, "prev"),
-            column(states, "step_size"),
-            column(states, "step"),
-            foreach=group["foreach"],
-            capturable=group["capturable"],
-            maximize=group["maximize"],
-            differentiable=group["differentiable"],
-            step_size_min=step_size_min,
-            step_size_max=step_size_max,
-            etaminus=etaminus,
-            etaplus=etaplus,
-        )
+    def _options(self, group):
+        options = super()._options(group)
+        options["etaminus"], options["etaplus"] = group["etas"]
+        options["step_size_min"], options["step_size_max"] = group["step_sizes"]
+        return options
 
 
+@updates(Rprop)
 def rprop(
     params,
     grads,
@@ -109,7 +96,6 @@ def rprop(
         maximize=maximize,
         differentiable=differentiable,
     )
-
 
 def _single_tensor_rprop(
     params,

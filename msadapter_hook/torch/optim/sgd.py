@@ -1,6 +1,6 @@
 # Stochastic gradient descent with momentum, Nesterov's variant and weight decay.
 from .. import Tensor, clone
-from ._elementwise import ElementwiseOptimizer, check, check_fused, check_lr, run_step
+from ._elementwise import ElementwiseOptimizer, check, check_fused, check_lr, run_step, updates
 from .optimizer import _to_scalar
 
 __all__ = ["SGD", "sgd"]
@@ -60,28 +60,13 @@ class SGD(ElementwiseOptimizer):
     def _update(self, group, params, grads, states):
         momentum = group["momentum"]
         buffers = [s.get("momentum_buffer") for s in states] if momentum != 0 else [None] * len(params)
-        sgd(
-            params,
-            grads,
-            buffers,
-            foreach=group["foreach"],
-            fused=group["fused"],
-            differentiable=group["differentiable"],
-            weight_decay=group["weight_decay"],
-            momentum=momentum,
-            lr=group["lr"],
-            dampening=group["dampening"],
-            nesterov=group["nesterov"],
-            maximize=group["maximize"],
-            has_sparse_grad=False,
-            grad_scale=getattr(self, "grad_scale", None),
-            found_inf=getattr(self, "found_inf", None),
-        )
+        sgd(params, grads, buffers, **self._options(group))
         if momentum != 0:
             for state, buffer in zip(states, buffers):
                 state["momentum_buffer"] = buffer
 
 
+@updates(SGD)
 def sgd(
     params,
     d_p_list,
