@@ -8,7 +8,7 @@ import ctypes
 import glob
 import importlib.util
 import os
-from ctypes import byref, c_float, c_int, c_int64, c_size_t, c_void_p
+from ctypes import byref, c_char_p, c_float, c_int, c_int64, c_size_t, c_void_p
 
 import numpy as np
 
@@ -30,7 +30,7 @@ def gradient(role):
     return role + (204 if role in (SCALE, SHIFT) else _DIFF)
 
 
-_QUERY = {"weights": 131, "weights_gradient": 132, "workspace": 135, "scratch": 136}
+_QUERY = {"kernel": 8, "weights": 131, "weights_gradient": 132, "workspace": 135, "scratch": 136}
 _FLOAT, _CPU, _ANY_ORDER, _SCRATCH_BY_USER = 3, 1, 1, 1
 
 
@@ -144,6 +144,11 @@ def channels_last(shape):
     return layout(shape, [inner, 1, *reversed(strides)])
 
 
+def same(one, other):
+    """Whether two layouts are equal."""
+    return library().calls.dnnl_memory_desc_equal(one, other) == 1
+
+
 def room(size_of):
     """A float32 array that has room for what has this layout."""
     return np.empty(library().calls.dnnl_memory_desc_get_size(size_of) // 4 + 16, np.float32)
@@ -168,6 +173,17 @@ class Description:
         lib.check(create(byref(found), *arguments, lib.attributes), kind.replace("_", " "))
         self._handle = _Owned(found, "primitive_desc")
         self._as_parameter_ = found
+
+    @property
+    def kernel(self):
+        """The name of the library's kernel, as "jit:avx512_core"."""
+        name = c_char_p()
+        library().check(library().calls.dnnl_primitive_desc_query(self, _QUERY["kernel"], 0, byref(name)), "the name of a kernel")
+        return name.value.decode()
+
+    def next_kernel(self):
+        """Go on to the kernel that the library would take next; False where there is none."""
+        return library().calls.dnnl_primitive_desc_next_impl(self) == 0
 
     def layout(self, what, index=0):
         """The layout that the kernel wants for its weights, their gradient, workspace or scratch memory."""

@@ -14,6 +14,24 @@ from .layout import as_channels_last, as_channels_second
 from .trust import Family
 
 _SPLIT_AT = 1 << 20  # multiplications below which a second processor does not pay
+_HEAVY = 1 / 8  # elements of weights per element of images from which on their gradient is not made of two halves
+_LANES = 16  # channels below which the library's first choice computes with registers that are mostly empty
+
+
+def _described(kind, channels, groups, make):
+    """The description of a convolution, by a kernel that suits few channels where there are few.
+
+    The library takes "brg" kernels first, which need two to three times as long as "jit" with fewer channels than a register has
+    places; for the gradient of at most eight channels half as wide registers are better still.
+    """
+    description = make()
+    if groups > 1 or min(channels) >= _LANES:
+        return description
+    wanted = "jit:avx2" if kind == "backward_data" and channels[0] <= _LANES // 2 else "jit:"
+    while not description.kernel.startswith(wanted):
+        if not description.next_kernel():
+            return make()
+    return description
 
 
 class Convolution:
@@ -25,74 +43,111 @@ class Convolution:
         self._out = (images, *out, weight[0])
         self._shape = (images, *shape[2:], shape[1])
         self._weight, self._bias, self._lock = weight, bias, Lock()
-        multiplications = math.prod(self._out) * math.prod(weight[1:])
-        halves = images > 1 and multiplications > _SPLIT_AT
-        parts = [images - images // 2, images // 2] if halves else [images]
-        self._cuts = [0, *np.cumsum(parts)]
         grouped = weight if groups == 1 else (groups, weight[0] // groups, *weight[1:])
         free, plain = onednn.layout(grouped, "any"), onednn.layout(grouped)
         bias_layout = onednn.layout((weight[0],)) if bias else None
         geometry = (numbers(*stride), numbers(*[d - 1 for d in dilation]), numbers(*padding), numbers(*padding))
 
-        def described(kind, n, *rest):
+        def described(kind, n, *hint):
             source = onednn.channels_last((n, *shape[1:]))
             target = onednn.channels_last((n, weight[0], *out))
             mode = (onednn.TRAINING,) if kind == "forward" else ()
             offset = () if kind == "backward_data" else (bias_layout,)
-            description = Description(f"convolution_{kind}", *mode, onednn.DIRECT_CONVOLUTION, source, free, *offset, target,
-                                      *geometry, *rest)
-            return description, source, target
+            arguments = (*mode, onednn.DIRECT_CONVOLUTION, source, free, *offset, target, *geometry, *hint)
+            made = _described(kind, (shape[1], weight[0]), groups, lambda: Description(f"convolution_{kind}", *arguments))
+            return made, source, target
 
-        self._forward = []
-        for n in parts:
-            forward, source, target = described("forward", n)
-            roles = [(SOURCE, source), (WEIGHTS, forward.layout("weights")), (TARGET, target)]
-            self._forward.append(Operation(forward, roles + ([(BIAS, bias_layout)] if bias else [])))
-        hint, source, target = described("forward", images)
-        data, *_ = described("backward_data", images, hint)
-        weights, *_ = described("backward_weights", images, hint)
-        self._pack, self._packed = onednn.reorder(plain, forward.layout("weights")), onednn.room(forward.layout("weights"))
-        self._pack_back, self._packed_back = onednn.reorder(plain, data.layout("weights")), onednn.room(data.layout("weights"))
-        made = weights.layout("weights_gradient")
-        self._unpack, self._raw = onednn.reorder(made, plain), onednn.room(made)
-        self._data = Operation(data, [(gradient(TARGET), target), (WEIGHTS, data.layout("weights")), (gradient(SOURCE), source)])
-        roles = [(SOURCE, source), (gradient(TARGET), target), (gradient(WEIGHTS), made)]
-        self._weights = Operation(weights, roles + ([(gradient(BIAS), bias_layout)] if bias else []))
+        def forward(n):
+            made, source, target = described("forward", n)
+            roles = [(SOURCE, source), (WEIGHTS, made.layout("weights")), (TARGET, target)]
+            return made, Operation(made, roles + ([(BIAS, bias_layout)] if bias else []))
+
+        def data(n, hint):
+            made, source, target = described("backward_data", n, hint)
+            roles = [(gradient(TARGET), target), (WEIGHTS, made.layout("weights")), (gradient(SOURCE), source)]
+            return made, Operation(made, roles)
+
+        def weights(n, hint):
+            made, source, target = described("backward_weights", n, hint)
+            roles = [(SOURCE, source), (gradient(TARGET), target), (gradient(WEIGHTS), made.layout("weights_gradient"))]
+            return made, Operation(made, roles + ([(gradient(BIAS), bias_layout)] if bias else []))
+
+        halves = images > 1 and math.prod(self._out) * math.prod(weight[1:]) > _SPLIT_AT
+        sizes = [images - images // 2, images // 2] if halves else [images]
+        made, self._forward = zip(*[forward(n) for n in sizes])
+        hint = made[0]
+        self._pack, self._packed = self._packing(plain, made)
+        if math.prod(weight) > _HEAVY * math.prod(self._shape):
+            sizes = [images]
+            hint, _ = forward(images)
+        self._cuts = [slice(sum(sizes[:i]), sum(sizes[:i + 1])) for i in range(len(sizes))]
+        made, self._data = zip(*[data(n, hint) for n in sizes])
+        self._pack_back, self._packed_back = self._packing(plain, made)
+        made, self._weights = zip(*[weights(n, hint) for n in sizes])
+        self._unpack = [onednn.reorder(m.layout("weights_gradient"), plain) for m in made]
+        self._raw = [onednn.room(m.layout("weights_gradient")) for m in made]
+
+    @staticmethod
+    def _packing(plain, made):
+        """The operation that lays out the weights, and the memory for them. Unavailable where two halves want them differently."""
+        wanted = [m.layout("weights") for m in made]
+        if not all(onednn.same(wanted[0], w) for w in wanted[1:]):
+            raise onednn.Unavailable("halves of a convolution differ in their weights")
+        return onednn.reorder(plain, wanted[0]), onednn.room(wanted[0])
 
     def forward(self, x, w, b):
         """(N, …, O) from (N, …, C)."""
         y = np.empty(self._out, np.float32)
         rest = (b,) if self._bias else ()
+        middle = x.shape[0] - x.shape[0] // 2
         with self._lock:
             self._pack(w, self._packed)
-            halves = [lambda f=f, at=slice(*cut): f(x[at], self._packed, y[at], *rest)
-                      for f, cut in zip(self._forward, zip(self._cuts, self._cuts[1:]))]
-            if len(halves) == 1:
-                halves[0]()
+            if len(self._forward) == 1:
+                self._forward[0](x, self._packed, y, *rest)
             else:
-                threads.side_by_side(*halves)
+                first, second = self._forward
+                threads.side_by_side(lambda: first(x[:middle], self._packed, y[:middle], *rest),
+                                     lambda: second(x[middle:], self._packed, y[middle:], *rest))
         return y
 
     def backward(self, x, w, g, needs):
         """Gradients of x, w and the bias; None for those not needed."""
         dx = np.empty(self._shape, np.float32) if needs[0] else None  # x is not read for it
-        dw = np.empty(self._weight, np.float32) if needs[1] or needs[2] else None
-        db = np.empty(self._weight[0], np.float32) if self._bias and dw is not None else None
+        parts = range(len(self._cuts))
+        dw = [np.empty(self._weight, np.float32) for _ in parts] if needs[1] or needs[2] else None
+        db = [np.empty(self._weight[0], np.float32) for _ in parts] if self._bias and dw is not None else None
 
-        def images():
-            self._pack_back(w, self._packed_back)
-            self._data(g, self._packed_back, dx)
+        def images(i):
+            self._data[i](g[self._cuts[i]], self._packed_back, dx[self._cuts[i]])
 
-        def weights():
-            self._weights(x, g, self._raw, *((db,) if self._bias else ()))
-            self._unpack(self._raw, dw)
+        def weights(i):
+            self._weights[i](x[self._cuts[i]], g[self._cuts[i]], self._raw[i], *((db[i],) if db else ()))
+            self._unpack[i](self._raw[i], dw[i])
+
+        def half(i):
+            if dx is not None:
+                images(i)
+            if dw is not None:
+                weights(i)
 
         with self._lock:
-            if dx is None or dw is None:
-                (weights if dx is None else images)()
+            if dx is not None:
+                self._pack_back(w, self._packed_back)
+            if len(parts) == 2:
+                threads.side_by_side(lambda: half(0), lambda: half(1))
+            elif dx is None or dw is None:
+                half(0)
             else:
-                threads.side_by_side(images, weights)
-        return dx, dw, db
+                threads.side_by_side(lambda: images(0), lambda: weights(0))
+        return dx, _sum(dw), _sum(db)
+
+
+def _sum(halves):
+    if halves is None:
+        return None
+    if len(halves) == 2:
+        halves[0] += halves[1]
+    return halves[0]
 
 
 def _check():
