@@ -25,7 +25,7 @@ _SMALL, _LARGE = 1 << 16, 1 << 24 if (os.cpu_count() or 1) > 2 else 1 << 62  # m
 
 @lru_cache(maxsize=64)
 def ones(n, dtype):
-    """A vector of ones: a product with it sums rows or columns faster than np.sum does."""
+    """A vector of ones: a product with it sums few rows or columns faster than np.sum does."""
     made = np.ones(n, dtype)
     made.flags.writeable = False
     return made
@@ -33,9 +33,14 @@ def ones(n, dtype):
 
 def column_sums(a):
     """The sum of the rows of a matrix."""
-    if a.shape[1] < 64 or a.size < _TWO_THREADS:
+    if a.size < _TWO_THREADS:
         return ones(a.shape[0], a.dtype) @ a
-    return np.add.reduce(a, 0)
+    return np.add.reduce(a, 0) if a.shape[1] >= 64 else np.einsum("ij->j", a)
+
+
+def row_sums(a):
+    """The sum of each row of a matrix."""
+    return a @ ones(a.shape[1], a.dtype) if a.size < _TWO_THREADS else np.einsum("ij->i", a)
 
 
 class Product:

@@ -5,7 +5,7 @@ import numpy as np
 from msadapter_hook.tape.kernel import Kernel
 
 from .. import movement
-from .linear import FLOATS
+from .linear import FLOATS, product
 
 _ONE_HOT = 1 << 20  # elements of a one-hot matrix up to which a product with it beats sorting
 
@@ -25,7 +25,7 @@ def add_rows(total, index, rows):
     if total.shape[0] * index.size <= _ONE_HOT:
         hot = np.zeros((total.shape[0], index.size), total.dtype)
         hot[index, np.arange(index.size)] = 1
-        total += hot @ rows
+        total += product(hot, rows)
         return
     order = np.argsort(index, kind="stable")
     ordered = index[order]
