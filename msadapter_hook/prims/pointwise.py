@@ -187,8 +187,46 @@ softplus = _define(
 def _binary(name, host, mindspore, da, db, dtypes=FLOATS, uses_output=False, guard=_nonempty):
     """`da`, `db`: cotangent of each input before summing over broadcast axes, as f(g, out, a, b)."""
     vjp = [lambda g, out, a, b: _like(da(g, out, a, b), a), lambda g, out, a, b: _like(db(g, out, a, b), b)]
-    kernel = None if mindspore is None else (lambda: primitive(mindspore))
+    kernel = mindspore if mindspore is None or callable(mindspore) else (lambda: primitive(mindspore))
     return _define(name, host, kernel, vjp=vjp, dtypes=dtypes, guard=guard, uses_output=uses_output)
+
+
+_WIDE = 1 << 15  # elements of a result from which a second kernel costs less than broadcasting inside of Add or Mul
+
+
+def _broadcasts(a, b):
+    """The shape of the result where one operand is spread over the other and the result is large, else None."""
+    one, other = a.shape, b.shape
+    if one == other or not one or not other:
+        return None
+    shape = np.broadcast_shapes(one, other)
+    return shape if math.prod(shape) >= _WIDE else None
+
+
+def _mindspore_add():
+    """MindSpore's Add broadcasts at a quarter of the speed of its Sub, and a - (-b) is a + b to the last bit."""
+    plain, less_, negative = primitive("Add"), primitive("Sub"), primitive("Neg")
+
+    def run(a, b):
+        if _broadcasts(a, b) is None:
+            return plain(a, b)
+        return less_(a, negative(b)) if a.size >= b.size else less_(b, negative(a))
+
+    return run
+
+
+def _mindspore_mul():
+    """MindSpore's Mul broadcasts, forward and for its gradient, at half the speed of one on what is spread out before."""
+    plain = primitive("Mul")
+
+    def run(a, b):
+        shape = _broadcasts(a, b)
+        if shape is not None:
+            spread = primitive("BroadcastTo", shape)
+            a, b = [v if v.shape == shape else spread(v) for v in (a, b)]
+        return plain(a, b)
+
+    return run
 
 
 def _add(a, b):
@@ -249,9 +287,9 @@ def _shared(g, lost, tie):
     return where(lost, constant(0, g.dtype), where(tie, g * 0.5, g))
 
 
-add = _binary("add", _add, "Add", lambda g, out, a, b: g, lambda g, out, a, b: g)
+add = _binary("add", _add, _mindspore_add, lambda g, out, a, b: g, lambda g, out, a, b: g)
 sub = _binary("sub", np.subtract, "Sub", lambda g, out, a, b: g, lambda g, out, a, b: neg(g))
-mul = _binary("mul", np.multiply, "Mul", lambda g, out, a, b: g * conj_of(b), lambda g, out, a, b: g * conj_of(a))
+mul = _binary("mul", np.multiply, _mindspore_mul, lambda g, out, a, b: g * conj_of(b), lambda g, out, a, b: g * conj_of(a))
 div = _binary(
     "div", np.true_divide, "RealDiv", lambda g, out, a, b: g / conj_of(b), lambda g, out, a, b: neg(g) * conj_of((a / b) / b)
 )
