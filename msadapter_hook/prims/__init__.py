@@ -2,7 +2,7 @@
 
 from msadapter_hook.tape.primitive import PREFER_HOST
 
-from . import arithmetic, shapes  # noqa: F401  (give Values their arithmetic, and shapes to what has no data)
+from . import arithmetic, kernels, shapes  # noqa: F401  (give Values their arithmetic, and shapes to what has no data)
 from .activation import *  # noqa: F403
 from .attention import *  # noqa: F403
 from .convolution import *  # noqa: F403
@@ -19,7 +19,4 @@ from .reduction import *  # noqa: F403
 from .resampling import *  # noqa: F403
 from .sparse import *  # noqa: F403
 
-if PREFER_HOST:
-    from . import kernels
-
-    kernels.install()
+kernels.install(PREFER_HOST)

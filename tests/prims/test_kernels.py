@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from msadapter_hook import prims
+from msadapter_hook.backend.onednn import RELU
 from msadapter_hook.prims import kernels
 from msadapter_hook.prims.attention import attention
 from msadapter_hook.prims.convolution import conv_bias
+from msadapter_hook.prims.kernels.elementwise import evaluate
 from msadapter_hook.prims.kernels.movement import add_rows
 from msadapter_hook.prims.kernels.trust import FAMILIES, Family
 from msadapter_hook.tape import Value, no_grad, value_of
@@ -38,7 +40,14 @@ CASES = {
     "gelu of images": (prims.gelu, [channels_last(numbers(2, 3, 4, 5))], {"approximate": "none"}),
     "gelu of a transposed matrix": (prims.gelu, [numbers(4, 5).T], {"approximate": "none"}),
     "silu": (prims.silu, [numbers(4, 5)], {}),
-    "leaky relu": (prims.leaky_relu, [channels_last(numbers(2, 3, 4, 5))], {"slope": 0.2}),
+    "leaky relu": (prims.leaky_relu, [channels_last(numbers(8, 4, 30, 32))], {"slope": 0.2}),
+    "relu of many": (prims.relu, [channels_last(numbers(8, 4, 30, 32))], {}),
+    "sigmoid of many": (prims.sigmoid, [numbers(3, 30000)], {}),
+    "gelu of many": (prims.gelu, [numbers(2, 140000)], {"approximate": "none"}),
+    "mish": (prims.mish, [numbers(4, 5)], {}),
+    "hardswish": (prims.hardswish, [numbers(3, 30000) * 3], {}),
+    "clamp": (prims.clamp_range, [numbers(3, 30000)], {"low": -0.5, "high": 1}),
+    "hardtanh": (prims.hardtanh, [channels_last(numbers(8, 4, 30, 32))], {"low": -0.5, "high": 1.0}),
     "bias of rows": (prims.bias_add, [numbers(4, 5), numbers(5)], {}),
     "bias of images": (prims.bias_add, [channels_last(numbers(2, 3, 4, 5)), numbers(3)], {}),
     "bias of volumes": (prims.bias_add, [numbers(2, 3, 4, 5, 6), numbers(3)], {}),
@@ -181,6 +190,41 @@ def test_relu_passes_no_gradient_where_it_cut_whatever_that_is():
     _, kept = kernels.KERNELS[prims.relu].forward(True, x)
     found, = kernels.KERNELS[prims.relu].backward(kept, [np.array([np.nan, 5, np.inf, 7], np.float32)], (True,), x)
     assert found.tolist() == [0, 5, 0, 0]
+
+
+@pytest.mark.parametrize("primitive, attributes", [(prims.relu, {}), (prims.clamp_range, {"low": 0, "high": 1}),
+                                                   (prims.hardtanh, {"low": 0, "high": 1}), (prims.gelu, {"approximate": "none"}),
+                                                   (prims.leaky_relu, {"slope": 0.1}), (prims.sigmoid, {}), (prims.silu, {}),
+                                                   (prims.mish, {}), (prims.hardswish, {})])
+def test_activations_of_nan_and_infinities_are_those_of_numpy(primitive, attributes):
+    x = numbers(20000)
+    x[:4] = np.nan, np.inf, -np.nan, -0.0
+    made = kernels.KERNELS[primitive].forward(False, x, **attributes)
+    with quiet():
+        expected = primitive.host(x, **attributes)
+    found = expected if made is None else made[0]
+    np.testing.assert_allclose(found, expected, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.complex64, np.int32])
+def test_where_takes_bits_as_they_are(dtype):
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal((2, 150, 200)) * 100).astype(dtype)
+    if np.dtype(dtype).kind in "fc":
+        a[0, :3] = np.nan, np.inf, -0.0
+    mask = rng.random(a.shape) < 0.5
+    for one, other in (a, b), (a, b[3, 4]), (a[3, 4], b), (a.T.copy().T, b):
+        found, _ = kernels.KERNELS[prims.where].forward(False, mask, np.asarray(one), np.asarray(other))
+        expected = np.where(mask, one, other)
+        assert found.dtype == dtype and found.tobytes() == expected.tobytes()
+    assert kernels.KERNELS[prims.where].forward(False, mask, a[:1], b) is None
+
+
+def test_every_number_of_a_block_that_is_not_a_power_of_two_is_computed():
+    for count in (1, 2, 3, 255, 65535, 65537, 196609, 262145):
+        x = numbers(count)
+        found = evaluate(False, RELU, 0, 0, x)
+        assert np.array_equal(found, np.maximum(x, 0)), count
 
 
 def test_softmax_of_nan_is_nan_in_its_row_only():

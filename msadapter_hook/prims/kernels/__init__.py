@@ -1,6 +1,7 @@
 """Host kernels with gradients of their own, by NumPy and oneDNN: an overlay over the primitives, where MSADAPTER_KERNELS=host.
 
-A family per module; each has a table KERNELS of primitives and their kernels.
+A family per module; each has a table KERNELS of primitives and their kernels. Those in EXACT give what PyTorch gives, and compute
+without the switch too, where nothing is recorded.
 """
 
 from . import activation, attention, convolution, linear, loss, movement, normalization, pooling, recurrent
@@ -12,7 +13,7 @@ _FAMILIES = (activation, attention, convolution, linear, loss, movement, normali
 KERNELS = {primitive: kernel for family in _FAMILIES for primitive, kernel in family.KERNELS.items()}
 
 
-def install():
-    """Give the primitives their host kernels."""
-    for primitive, kernel in KERNELS.items():
+def install(preferred):
+    """Give the primitives their host kernels: all where they are `preferred`, else those that are exact."""
+    for primitive, kernel in (KERNELS if preferred else activation.EXACT).items():
         primitive.kernel = kernel

@@ -1,0 +1,88 @@
+"""Formulas of oneDNN over so many numbers as there are: in blocks of sizes that are powers of two, so that a new shape needs no new
+operation, and on two processors where there are many."""
+
+from functools import partial
+from threading import Lock
+
+import numpy as np
+
+from msadapter_hook.backend import onednn, threads
+from msadapter_hook.backend.onednn import SOURCE, TARGET, TRAINING, Description, Operation, gradient
+
+from .layout import memory_of
+from .trust import Family
+
+_BLOCK = 1 << 16  # numbers of the largest operation
+_HALVES = 1 << 18  # numbers from which on a second processor pays
+
+
+class Formula:
+    """`count` numbers through a formula with two parameters. `half` tells two that run side by side apart."""
+
+    def __init__(self, backward, count, formula, alpha, beta, half):
+        flat, parameters = onednn.layout((count,)), (onednn.number(alpha), onednn.number(beta))
+        made, roles = Description("eltwise_forward", TRAINING, formula, flat, flat, *parameters), (SOURCE, TARGET)
+        if backward:
+            made = Description("eltwise_backward", formula, flat, flat, flat, *parameters, made)
+            roles = SOURCE, gradient(TARGET), gradient(SOURCE)
+        self._operation, self._lock = Operation(made, [(role, flat) for role in roles]), Lock()
+
+    def __call__(self, *arrays):
+        with self._lock:
+            self._operation(*arrays)
+
+
+def _cover(make, half, arrays):
+    """Every number once at least: the last block may lie over the one before."""
+    n = arrays[0].size
+    block = min(_BLOCK, 1 << n.bit_length() - 1)
+    made = make(block, half)
+    for start in range(0, n - block + 1, block):
+        made(*[a[start:start + block] for a in arrays])
+    if n % block:
+        made(*[a[n - block:] for a in arrays])
+
+
+def evaluate(backward, formula, alpha, beta, *arrays):
+    """The result of the formula for x, or (`backward`) the gradient of x from x and that of the result; all lie in memory as x
+    does, which is dense. None where the library cannot be used, or there is nothing to compute."""
+    if not arrays[0].size or not _family.trusted:
+        return None
+    result = np.empty_like(arrays[0])
+    _compute(backward, formula, alpha, beta, *map(memory_of, arrays), memory_of(result))
+    return result
+
+
+def _compute(backward, formula, alpha, beta, *flat):
+    def make(block, half):
+        return _operation(backward, block, formula, float(alpha), float(beta), half)
+
+    n = flat[0].size
+    if n < _HALVES:
+        _cover(make, 0, flat)
+    else:
+        middle = n // 2
+        threads.side_by_side(partial(_cover, make, 0, [a[:middle] for a in flat]),
+                             partial(_cover, make, 1, [a[middle:] for a in flat]))
+
+
+def _check():
+    x = np.linspace(-4, 4, 99, dtype=np.float32)
+    for formula, alpha, beta, function in _CHECKED:
+        flat, step = x.astype(np.float64), 1e-4
+        y, d = np.empty_like(x), np.empty_like(x)
+        _compute(False, formula, alpha, beta, x, y)
+        yield y, function(flat)
+        _compute(True, formula, alpha, beta, x, x, d)
+        yield d, flat * (function(flat + step) - function(flat - step)) / (2 * step)
+
+
+_CHECKED = []  # (formula, parameters, the function in float64)
+_family = Family("activations", _check)
+_operation = _family.operation(Formula)
+
+
+def formula(number, alpha, beta, function):
+    """Name a formula of the library with parameters of an example, for the comparison with `function`."""
+    _CHECKED.append((number, alpha, beta, function))
+    return number
