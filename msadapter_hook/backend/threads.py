@@ -80,3 +80,11 @@ def side_by_side(first, second, multiplications=_WORTH_SPLITTING):
             helper.join()
     finally:
         helper.free.release()
+
+
+def each(jobs):
+    """Call one or two jobs; two of them side by side."""
+    if len(jobs) == 1:
+        jobs[0]()
+    else:
+        side_by_side(*jobs)

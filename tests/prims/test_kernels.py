@@ -80,6 +80,8 @@ CASES = {
     "convolution of volumes": (prims.conv, [numbers(2, 3, 4, 5, 6), numbers(4, 3, 2, 2, 2)],
                                {"stride": (1, 2, 1), "padding": (0, 1, 1), "dilation": (1, 1, 1), "groups": 1}),
     "max pooling": (prims.max_pool, [numbers(2, 3, 7, 8)], {**WINDOW, "dilation": (1, 1), "out": (4, 4)}),
+    "max pooling of many": (prims.max_pool, [numbers(9, 5, 56, 60)], {
+        "kernel": (2, 2), "stride": (2, 2), "padding": (0, 0), "dilation": (1, 1), "out": (28, 30)}),
     "max pooling, ceil": (prims.max_pool, [numbers(2, 3, 6, 7)], {**WINDOW, "dilation": (1, 1), "out": (4, 4)}),
     "average pooling": (prims.avg_pool, [numbers(2, 3, 7, 8)], {**WINDOW, "out": (4, 4), "count_padding": True, "divisor": None}),
     "average pooling, uncounted": (prims.avg_pool, [numbers(2, 3, 7, 8)],

@@ -1,6 +1,7 @@
 """Convolutions by oneDNN with the channels innermost in memory, the batch halved between two processors."""
 
 import math
+from functools import partial
 from threading import Lock
 
 import numpy as np
@@ -102,12 +103,8 @@ class Convolution:
         middle = x.shape[0] - x.shape[0] // 2
         with self._lock:
             self._pack(w, self._packed)
-            if len(self._forward) == 1:
-                self._forward[0](x, self._packed, y, *rest)
-            else:
-                first, second = self._forward
-                threads.side_by_side(lambda: first(x[:middle], self._packed, y[:middle], *rest),
-                                     lambda: second(x[middle:], self._packed, y[middle:], *rest))
+            parts = [slice(0, middle), slice(middle, x.shape[0])] if len(self._forward) == 2 else [slice(None)]
+            threads.each([partial(run, x[at], self._packed, y[at], *rest) for run, at in zip(self._forward, parts)])
         return y
 
     def backward(self, x, w, g, needs):

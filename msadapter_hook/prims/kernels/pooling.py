@@ -1,10 +1,12 @@
 """Pooling of images by oneDNN, which remembers where the largest elements were."""
 
+import math
+from functools import partial
 from threading import Lock
 
 import numpy as np
 
-from msadapter_hook.backend import onednn
+from msadapter_hook.backend import onednn, threads
 from msadapter_hook.backend.onednn import (
     MAX_POOLING,
     MEAN_POOLING,
@@ -24,6 +26,8 @@ from .. import pooling
 from .layout import as_channels_last, as_channels_second, is_finite
 from .trust import Family
 
+_HALVES = 1 << 17  # elements of the images from which on a second processor pays
+
 
 class Pool:
     """One shape (N, C, …) of images, whose arrays have their channels last, and one kind of window."""
@@ -31,29 +35,35 @@ class Pool:
     def __init__(self, formula, shape, kernel, stride, padding, dilation, out):
         reach = [(o - 1) * s + d * (k - 1) + 1 - n - p
                  for n, k, s, p, d, o in zip(shape[2:], kernel, stride, padding, dilation, out)]
-        self._shape, self._out = (shape[0], *shape[2:], shape[1]), (shape[0], *out, shape[1])
-        source, target = onednn.channels_last(shape), onednn.channels_last((*shape[:2], *out))
+        images = shape[0]
+        self._shape, self._out = (images, *shape[2:], shape[1]), (images, *out, shape[1])
+        halves = images > 1 and math.prod(shape) >= _HALVES
         window = (numbers(*stride), numbers(*kernel), numbers(*[d - 1 for d in dilation]), numbers(*padding), numbers(*reach))
-        forward = Description("pooling_forward", TRAINING, formula, source, target, *window)
-        backward = Description("pooling_backward", formula, source, target, *window, forward)
-        self._places = forward.layout("workspace") if formula == MAX_POOLING else None
-        places = [(WORKSPACE, self._places)] if self._places else []
-        self._forward = Operation(forward, [(SOURCE, source), (TARGET, target), *places])
-        self._backward = Operation(backward, [(gradient(TARGET), target), (gradient(SOURCE), source), *places])
+        self._parts, start = [], 0
+        for n in [images - images // 2, images // 2] if halves else [images]:
+            source, target = onednn.channels_last((n, *shape[1:])), onednn.channels_last((n, shape[1], *out))
+            forward = Description("pooling_forward", TRAINING, formula, source, target, *window)
+            backward = Description("pooling_backward", formula, source, target, *window, forward)
+            places = forward.layout("workspace") if formula == MAX_POOLING else None
+            remembered = [(WORKSPACE, places)] if places else []
+            self._parts.append((slice(start, start + n), places, Operation(forward, [(SOURCE, source), (TARGET, target), *remembered]),
+                                Operation(backward, [(gradient(TARGET), target), (gradient(SOURCE), source), *remembered])))
+            start += n
         self._lock = Lock()
 
     def forward(self, x):
-        """The pooled images, and the places of the largest elements (None for means)."""
-        y, places = np.empty(self._out, np.float32), onednn.room(self._places) if self._places else None
+        """The pooled images, and the places of the largest elements (empty for means)."""
+        y = np.empty(self._out, np.float32)
+        places = [[onednn.room(places)] if places else [] for _, places, _, _ in self._parts]
         with self._lock:
-            self._forward(x, y, *(() if places is None else (places,)))
+            threads.each([partial(run, x[at], y[at], *p) for (at, _, run, _), p in zip(self._parts, places)])
         return y, places
 
     def backward(self, g, places):
         """The gradient of the images."""
         dx = np.empty(self._shape, np.float32)
         with self._lock:
-            self._backward(g, dx, *(() if places is None else (places,)))
+            threads.each([partial(run, g[at], dx[at], *p) for (at, _, _, run), p in zip(self._parts, places)])
         return dx
 
 
@@ -79,11 +89,11 @@ def _check_mean():
         attributes = {"kernel": (3, 2), "stride": (2, 2), "padding": (1, 0), "out": (4, 4)}
         counted = {**attributes, "count_padding": formula == MEAN_POOLING_OF_ALL, "divisor": None}
         made = Pool(formula, x.shape, *[attributes[k] for k in ("kernel", "stride", "padding")], (1, 1), (4, 4))
-        y, _ = made.forward(as_channels_last(x))
+        y, places = made.forward(as_channels_last(x))
         yield as_channels_second(y), pooling.avg_pool.host(x, **counted)
         g = rng.standard_normal((2, 3, 4, 4), np.float32)
         back = pooling.avg_pool_back.host(g, size=x.shape[2:], **counted)
-        yield as_channels_second(made.backward(as_channels_last(g), None)), back
+        yield as_channels_second(made.backward(as_channels_last(g), places)), back
 
 
 _max_operation = Family("max pooling", _check_max).operation(Pool)
@@ -115,7 +125,8 @@ def _mean(keep, x, *, kernel, stride, padding, out, count_padding, divisor):
     made = _mean_operation(formula, x.shape, kernel, stride, padding, (1,) * len(kernel), out)
     if made is None:
         return None
-    return as_channels_second(made.forward(as_channels_last(x))[0]), (made, None)
+    y, places = made.forward(as_channels_last(x))
+    return as_channels_second(y), (made, places)
 
 
 def _back(kept, grads, needs, x, **attributes):

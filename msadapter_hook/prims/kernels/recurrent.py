@@ -1,6 +1,7 @@
 """Recurrent layers by oneDNN over all time steps, the batch halved between two processors; what it does not take by NumPy, step by
 step, with what the steps computed kept for the gradient."""
 
+from functools import partial
 from threading import Lock
 
 import numpy as np
@@ -115,11 +116,7 @@ class Layer:
 
     def _each(self, job):
         """Call `job` for every half, side by side."""
-        jobs = [lambda i=i, cut=cut: job(i, cut) for i, cut in enumerate(self._cuts)]
-        if len(jobs) == 1:
-            jobs[0]()
-        else:
-            threads.side_by_side(*jobs)
+        threads.each([partial(job, i, cut) for i, cut in enumerate(self._cuts)])
 
     @staticmethod
     def _packed(packing, weights):
