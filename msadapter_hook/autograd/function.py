@@ -15,7 +15,7 @@ from msadapter_hook.tensor.core import DTYPE_OF
 from msadapter_hook.tensor.geometry import broadcast_shapes
 from msadapter_hook.tensor.sparse import gradient_of
 
-from . import saved
+from . import batch_rule, saved
 from .engine import modified
 from .graph import Node as PublicNode
 
@@ -290,15 +290,21 @@ class Function(FunctionCtx, metaclass=_FunctionMeta):
 
     @staticmethod
     def vmap(info, in_dims, *args):
-        """The rule for batches; overridden. Mapped functions run sample by sample here, which needs no rule."""
+        """The rule for batches: (outputs, the dimensions of their batches); overridden. It is called for one sample at a time."""
         raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
                                   "generate_vmap_rule=True.")
 
     @classmethod
     def apply(cls, *args, **kwargs):
         """Run forward and record one node whose gradient is `backward`."""
+        forward = cls.forward
         if state.transforms:
             _check_transforms(cls)
+            mapped = batch_rule.mapped_call(args) if cls.vmap is not Function.vmap else None
+            if mapped is not None and mapped is state.mapped:
+                return batch_rule.run(cls, mapped, args)
+            if mapped is not None:  # of a function that is differentiated inside: the gradient stays that of a sample
+                forward = functools.partial(_by_rule, cls, mapped)
         places = tuple([i for i, a in enumerate(args) if isinstance(a, Tensor)])
         tensors = [args[i] for i in places]
         recording = state.enabled and any(t.requires_grad for t in tensors)
@@ -312,10 +318,10 @@ class Function(FunctionCtx, metaclass=_FunctionMeta):
         levels, state.levels = state.levels, ()
         try:
             if cls.setup_context is not Function.setup_context:
-                output = cls.forward(*args, **kwargs)
+                output = forward(*args, **kwargs)
                 cls.setup_context(ctx, args, output)
             else:
-                output = cls.forward(ctx, *args, **kwargs)
+                output = forward(ctx, *args, **kwargs)
         finally:
             state.enabled = before
             state.levels = levels
@@ -331,6 +337,10 @@ class Function(FunctionCtx, metaclass=_FunctionMeta):
         if levels:
             _push(ctx, args, inputs, places, results)
         return results[0] if single else results
+
+
+def _by_rule(function, mapped, *args):
+    return batch_rule.run(function, mapped, args)
 
 
 _NEEDS_SETUP = (

@@ -5,6 +5,7 @@ each sample finds them as they were before, and has to write what the others wri
 operator to operator: PyTorch refuses to let Python look at it, and so do the samples here.
 """
 
+import contextlib
 import sys
 from bisect import bisect
 
@@ -16,6 +17,7 @@ from msadapter_hook.tape import no_grad
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor.generator import default_generator
 from msadapter_hook.tensor.lanes import Lanes
+from msadapter_hook.tensor.lanes import state as drawing
 from msadapter_hook.tensor.storage import births
 
 SHARED_WRITE = (
@@ -80,7 +82,7 @@ class Mapped:
         self.before = []  # (history, value, version) of the shared tensors that were written, as they were
         self.writes, self.number, self.first = [], 0, True
         self.marks, self.flags = [self.born], [True]
-        self.outer = None
+        self.outer = self.lanes = None
 
     def __enter__(self):
         self.outer, state.mapped = state.mapped, self
@@ -103,14 +105,27 @@ class Mapped:
             self.marks.append(next(births))
             self.flags.append(depends)
 
+    def owns(self, tensor):
+        """Whether a tensor is made of a sample of this call."""
+        if tensor._compound or id(tensor) in self.given:
+            return False
+        born = tensor._history.storage.born
+        return born in self.dependent or born > self.born and self.flags[bisect(self.marks, born) - 1]
+
     def depends(self, tensor):
         """Whether a tensor is made of a sample, of this call or of one around it."""
-        if tensor._compound or id(tensor) in self.given:
-            mine = False
-        else:
-            born = tensor._history.storage.born
-            mine = born in self.dependent or born > self.born and self.flags[bisect(self.marks, born) - 1]
-        return mine or self.outer is not None and self.outer.depends(tensor)
+        return self.owns(tensor) or self.outer is not None and self.outer.depends(tensor)
+
+    @contextlib.contextmanager
+    def left(self):
+        """Inside, this call and what runs in it are not there; what is made depends on its sample."""
+        before = state.mapped, drawing.lanes
+        self.mark(True)
+        state.mapped, drawing.lanes = self.outer, self.lanes.outer
+        try:
+            yield
+        finally:
+            state.mapped, drawing.lanes = before
 
     def start(self, first):
         """The next sample begins: shared tensors are again as they were."""
@@ -153,9 +168,9 @@ def run(function, size, mode, tensors, chunk=None):
         for first in range(0, size, chunk):
             if start is not None:
                 default_generator.set_state(start.get_state())
-            with Lanes(mode, min(chunk, size - first)) as lanes:
+            with Lanes(mode, min(chunk, size - first)) as mapped.lanes:
                 for i in range(first, min(first + chunk, size)):
-                    lanes.start(i - first)
+                    mapped.lanes.start(i - first)
                     mapped.start(i == 0)
                     results.append(function(i))
     return results
@@ -164,8 +179,8 @@ def run(function, size, mode, tensors, chunk=None):
 def run_empty(function):
     """The results for a sample of zeros, which only tell structure and shapes."""
     before = default_generator.get_state()
-    with Mapped(()), Lanes("different", 1) as lanes, no_grad():
-        lanes.start(0)
+    with Mapped(()) as mapped, Lanes("different", 1) as mapped.lanes, no_grad():
+        mapped.lanes.start(0)
         try:
             return function()
         finally:
