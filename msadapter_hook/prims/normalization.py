@@ -13,7 +13,7 @@ from .pointwise import rsqrt, square
 from .reduction import mean
 from .reduction import sum as reduce_sum
 
-__all__ = ["batch_norm", "fixed_norm", "row_norm"]
+__all__ = ["batch_norm", "fixed_norm", "group_norm", "row_norm"]
 
 
 def _spread(v, x):
@@ -122,6 +122,38 @@ def _mindspore_fixed_norm(*, eps):
 
 fixed_norm = Primitive(  # (N, C, …) by a given mean and variance of each channel, which carry no gradient: for host kernels
     "fixed_norm", host=_fixed_norm, mindspore=_mindspore_fixed_norm, joint_vjp=_fixed_norm_vjp, uses_output=False)
+
+
+def _group_rows(x, groups):
+    return x.shape[0] * groups, x.size // max(x.shape[0] * groups, 1)
+
+
+def _group_norm(x, w, b, *, groups, eps):
+    rows, shape = x.reshape(_group_rows(x, groups)), (1, -1) + (1,) * (x.ndim - 2)
+    centred = rows - rows.mean(1, keepdims=True)
+    unit = centred / np.sqrt((centred * centred).mean(1, keepdims=True) + x.dtype.type(eps))
+    return unit.reshape(x.shape) * w.reshape(shape) + b.reshape(shape)
+
+
+def _group_norm_vjp(grads, outs, needs, x, w, b, *, groups, eps):
+    g, axes, shape, wide = grads[0], _others(x), x.shape, _group_rows(x, groups)
+    rows = reshape(x, shape=wide)
+    centred = rows - broadcast_to(mean(rows, axes=(1,), keepdims=True), shape=wide)
+    inverse = rsqrt(mean(square(centred), axes=(1,), keepdims=True) + eps)
+    unit = centred * broadcast_to(inverse, shape=wide)
+    result = [None] * 3
+    if needs[0]:
+        through = reshape(g * broadcast_to(_spread(w, x), shape=shape), shape=wide)
+        result[0] = reshape(_through(through, unit, inverse, (1,)), shape=shape)
+    if needs[1]:
+        result[1] = reduce_sum(g * reshape(unit, shape=shape), axes=axes, keepdims=False)
+    if needs[2]:
+        result[2] = reduce_sum(g, axes=axes, keepdims=False)
+    return result
+
+
+group_norm = Primitive(  # (N, C, …) by the statistics of groups of channels: for host kernels
+    "group_norm", host=_group_norm, joint_vjp=_group_norm_vjp, uses_output=False)
 
 
 def _row_norm(x, w, b, *, eps):

@@ -23,8 +23,8 @@ _ELEMENTWISE = frozenset(
     "truncated_quotient where xlog1py xlogy xlogy_same zeta".split())
 _AS_FIRST = frozenset(
     "add_along as_strided_scatter beside cumprod cumsum diagonal_scatter flip index_add index_put inverse cholesky "
-    "cholesky_inverse fixed_norm log_softmax logcumsumexp matrix_exponential overwrite put_along roll row_norm slice_scatter softmax "
-    "scatter_combined tril triu bias_add scatter_reduce standard_gamma".split())
+    "cholesky_inverse fixed_norm group_norm log_softmax logcumsumexp matrix_exponential overwrite put_along roll row_norm "
+    "slice_scatter softmax scatter_combined tril triu bias_add scatter_reduce standard_gamma".split())
 _REDUCING = frozenset("amax amin logsumexp mean prod sum var vector_norm".split())
 _SAME_DEVICE = frozenset("add sub mul div where maximum minimum equal not_equal less less_equal greater greater_equal pow atan2 "
                          "fmod remainder concat logical_and logical_or".split())

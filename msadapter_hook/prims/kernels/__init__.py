@@ -4,12 +4,12 @@ A family per module; each has a table KERNELS of primitives and their kernels. T
 without the switch too, where nothing is recorded.
 """
 
-from . import activation, attention, convolution, linear, loss, movement, normalization, pooling, recurrent
+from . import activation, attention, convolution, linear, loss, movement, normalization, pooling, recurrent, resampling
 from .trust import status
 
 __all__ = ["KERNELS", "install", "status"]
 
-_FAMILIES = (activation, attention, convolution, linear, loss, movement, normalization, pooling, recurrent)
+_FAMILIES = (activation, attention, convolution, linear, loss, movement, normalization, pooling, recurrent, resampling)
 KERNELS = {primitive: kernel for family in _FAMILIES for primitive, kernel in family.KERNELS.items()}
 
 

@@ -1,11 +1,12 @@
-"""Batch and layer norm by oneDNN."""
+"""Batch and layer norm by oneDNN, group norm by NumPy."""
 
 import math
+from functools import partial
 from threading import Lock
 
 import numpy as np
 
-from msadapter_hook.backend import onednn
+from msadapter_hook.backend import onednn, threads
 from msadapter_hook.backend.onednn import (
     BACKWARD,
     MEAN,
@@ -26,9 +27,11 @@ from msadapter_hook.tape.kernel import Kernel
 
 from .. import normalization
 from .layout import as_channels_last, as_channels_second
+from .linear import FLOATS
 from .trust import Family
 
 _AFFINE = USE_SCALE | USE_SHIFT
+_HALVES = 1 << 17  # elements from which on a second processor pays
 _WIDEST = 8192  # channels times width up to which statistics are taken by column
 
 
@@ -237,8 +240,61 @@ def _rows_back(kept, grads, needs, x, w, b, *, eps):
     return made.backward(x, means, spreads, np.ascontiguousarray(w), np.ascontiguousarray(grads[0]))
 
 
+# ------------------------------------------------------------------------------------------------ groups of channels
+def _images_in_halves(images, elements, job):
+    """Call `job` for slices of the images; of many elements for two, side by side."""
+    middle = images - images // 2
+    cuts = [slice(0, middle), slice(middle, images)] if images > 1 and elements >= _HALVES else [slice(0, images)]
+    threads.each([partial(job, cut) for cut in cuts])
+
+
+def _group(keep, x, w, b, *, groups, eps):
+    """Two passes over the elements of a group for its statistics, one for the result; what is normalized is kept."""
+    images, channels = x.shape[:2]
+    if x.size == 0:
+        return None
+    unit, inverse = np.empty((images, groups, x.size // (images * groups)), x.dtype), np.empty((images, groups, 1), x.dtype)
+    y = np.empty((images, channels, x.size // (images * channels)), x.dtype)
+    rows = np.ascontiguousarray(x).reshape(unit.shape)
+
+    def part(at):
+        u = np.subtract(rows[at], np.add.reduce(rows[at], 2, keepdims=True) / unit.shape[2], out=unit[at])
+        spread = np.einsum("ngw,ngw->ng", u, u)[..., None] / unit.shape[2]
+        inverse[at] = 1 / np.sqrt(spread + x.dtype.type(eps))
+        u *= inverse[at]
+        np.multiply(u.reshape(y[at].shape), w[:, None], out=y[at])
+        y[at] += b[:, None]
+
+    _images_in_halves(images, x.size, part)
+    return y.reshape(x.shape), (unit, inverse)
+
+
+def _group_back(kept, grads, needs, x, w, b, *, groups, eps):
+    unit, inverse = kept
+    images, channels = x.shape[:2]
+    g = np.ascontiguousarray(grads[0]).reshape(images, channels, -1)
+    dx, (slopes, levels) = np.empty_like(g), np.empty((2, images, channels), x.dtype)
+
+    def part(at):
+        u = unit[at].reshape(g[at].shape)
+        np.add.reduce(g[at], 2, out=levels[at])
+        np.einsum("ncw,ncw->nc", g[at], u, out=slopes[at])
+        if needs[0]:
+            # the means over a group of g w and of g w times what was normalized
+            level, slope = (np.add.reduce((s[at] * w).reshape(-1, groups, channels // groups), 2, keepdims=True) / unit.shape[2]
+                            for s in (levels, slopes))
+            d = np.multiply(g[at], w[:, None], out=dx[at]).reshape(unit[at].shape)
+            d -= unit[at] * slope
+            d -= level
+            d *= inverse[at]
+
+    _images_in_halves(images, x.size, part)
+    return [dx.reshape(x.shape) if needs[0] else None, np.add.reduce(slopes, 0), np.add.reduce(levels, 0)]
+
+
 KERNELS = {
     normalization.batch_norm: Kernel(_batch, _batch_back),
+    normalization.group_norm: Kernel(_group, _group_back, dtypes=FLOATS),
     normalization.fixed_norm: Kernel(_fixed, _fixed_back),
     normalization.row_norm: Kernel(_rows, _rows_back),
 }
