@@ -16,7 +16,7 @@ OBJECT_NAMES = set(dir(object))
 
 def path_of(found):
     """How a name is implemented: host, kernel, composition, view, or python for what is no operator."""
-    from msadapter_hook.ops.registry import PATH
+    from msadapter_hook.ops.tables import PATH
 
     operator = getattr(found, "__operator__", None)
     if operator is None or not getattr(operator, "overloads", None):

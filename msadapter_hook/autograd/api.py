@@ -3,7 +3,7 @@
 import warnings
 
 from msadapter_hook import settings
-from msadapter_hook.ops.registry import call
+from msadapter_hook.ops.tables import call
 from msadapter_hook.prims import origin
 from msadapter_hook.tape import enable_grad, late
 from msadapter_hook.tape.recording import state

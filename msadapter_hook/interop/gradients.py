@@ -18,7 +18,7 @@ from msadapter_hook import prims
 from msadapter_hook.autograd.engine import Backward
 from msadapter_hook.autograd.passes import key_of
 from msadapter_hook.autograd.transforms import Level
-from msadapter_hook.ops.registry import call as operator
+from msadapter_hook.ops.tables import call as operator
 from msadapter_hook.tape import enable_grad, late, no_grad
 from msadapter_hook.tape.recording import state as tape_state
 from msadapter_hook.tensor import Tensor, cast_value

@@ -5,7 +5,7 @@ import threading
 import mindspore
 
 from msadapter_hook.autograd import modes  # noqa: F401  (operators are complete once autograd is there)
-from msadapter_hook.ops import autocast, registry
+from msadapter_hook.ops import autocast, tables
 from msadapter_hook.tensor import Tensor, dtypes
 
 LEVELS = ("O0", "O1", "O2", "O3", "auto")
@@ -78,8 +78,8 @@ def set_level(module, level, dtype=mindspore.float16):
         raise ValueError(f"The amp level {level} is not supported")
     if dtype not in (mindspore.float16, mindspore.bfloat16):
         raise ValueError(f"The dtype should be one of (mindspore.float16, mindspore.bfloat16), but got {dtype}.")
-    if intercept not in registry.interceptors:
-        registry.interceptors.append(intercept)
+    if intercept not in tables.interceptors:
+        tables.interceptors.append(intercept)
     if level != "O0":
         module.forward = MixedForward(module, level, dtypes.float16 if dtype == mindspore.float16 else dtypes.bfloat16)
     return module

@@ -4,7 +4,10 @@ methods."""
 import importlib
 
 from .binding import RETURN_TYPES
-from .registry import METHODS, OPERATORS, attach, call, functions
+from .registry import attach
+
+# One module per family; each registers its operators when it is imported.
+from .tables import METHODS, OPERATORS, call, functions
 
 # One module per family; each registers its operators when it is imported.
 FAMILIES = ["creation", "ranges", "sharing", "views", "joining", "shape", "padding", "scatter", "segments", "masking",
@@ -12,7 +15,7 @@ FAMILIES = ["creation", "ranges", "sharing", "views", "joining", "shape", "paddi
             "einsum", "loss", "loss_margin", "sorting", "scan", "statistics", "gradient", "special", "convolution",
             "pooling", "normalization", "embedding", "attention", "native_attention", "recurrent", "legacy", "distance", "interpolation",
             "linalg", "decomposition", "matrix_norms", "fft", "numbered", "foreach", "methods", "sparse", "nested",
-            "fake_quantize", "rare_methods"]
+            "fake_quantize", "rare_methods", "aten_parts"]
 
 for _family in FAMILIES:
     importlib.import_module(f"{__name__}.{_family}")

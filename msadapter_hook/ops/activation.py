@@ -12,7 +12,8 @@ from msadapter_hook.tensor.geometry import wrap_dim
 
 from .promotion import dtype_of, floating, is_complex, is_integral, to
 from .refusals import require_floating, require_kinds
-from .registry import METHODS, OPERATORS, Operator, _inplace, _Plain, call, composite, operator
+from .registry import Operator, _inplace, _Plain, composite, operator
+from .tables import METHODS, OPERATORS, call
 
 F = "nn.functional"
 _UPDATING = {}  # name -> f(tensor, *arguments) that writes to the tensor: what `inplace=True` calls

@@ -10,9 +10,10 @@ from msadapter_hook.tensor.device import current_device
 from msadapter_hook.tensor.geometry import wrap_dim
 
 from .dispatch import emit
-from .registry import METHODS, OPERATORS, call
+from .methods import convert, item
+from .tables import METHODS, OPERATORS, PARTS, call
+from .views import sliced
 
-PARTS = {}
 NATIVE = {}
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
@@ -108,8 +109,6 @@ def _unsafe_view(self, size):
 
 @overload("slice")
 def _sliced(self, dim=0, start=None, end=None, step=1):
-    from .views import sliced
-
     d = wrap_dim(dim, self.ndim)
     low, high, _ = slice(start, end, step).indices(self._size[d])
     return sliced(self, d, low, max(high, low), step)
@@ -527,15 +526,11 @@ def _dropout(p=0.5, training=True, inplace=False, self=None, input=None, train=N
 
 @overload("_to_copy")
 def _to_copy(self, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None):
-    from .methods import convert
-
     return convert(self, dtype, device, True, memory_format)
 
 
 @overload("_local_scalar_dense")
 def _local_scalar_dense(self):
-    from .methods import item
-
     return item(self)
 
 

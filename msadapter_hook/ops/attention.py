@@ -10,7 +10,8 @@ from msadapter_hook.tape import value_of
 from ._contract import expanded, product, shaped
 from .matmul import c_name
 from .promotion import dtype_of, to
-from .registry import call, composite, operator
+from .registry import composite, operator
+from .tables import call
 
 _masks = {}
 

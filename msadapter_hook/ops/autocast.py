@@ -4,7 +4,7 @@ import threading
 
 from msadapter_hook.tensor import Tensor, dtypes
 
-from . import registry
+from . import tables
 
 # Source: PyTorch, Automatic Mixed Precision package, "Autocast Op Reference" (CPU and CUDA lists).
 _LOWER = ("addbmm addmm addmv addr baddbmm bmm chain_matmul linalg.multi_dot conv1d conv2d conv3d conv_transpose1d "
@@ -88,5 +88,5 @@ def intercept(operator, overload, bound):
 
 def refresh():
     """Put the interceptor in or take it out, as contexts begin and end."""
-    if intercept not in registry.interceptors:
-        registry.interceptors.append(intercept)
+    if intercept not in tables.interceptors:
+        tables.interceptors.append(intercept)

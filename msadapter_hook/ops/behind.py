@@ -10,7 +10,7 @@ from msadapter_hook.tensor import Tensor
 from msadapter_hook.tensor.core import DTYPE_OF
 
 from . import dispatch
-from .registry import call
+from .tables import call
 
 _SAME = {  # primitives that an operator computes under this name, elementwise, without attributes
     name: name for name in

@@ -20,7 +20,8 @@ from .promotion import (
     to,
 )
 from .refusals import not_implemented
-from .registry import METHODS, OPERATORS, operator, warn_once
+from .registry import operator, warn_once
+from .tables import METHODS, OPERATORS
 
 ALL = "function method inplace out"
 

@@ -6,7 +6,8 @@ from msadapter_hook import prims
 
 from .promotion import align
 from .refusals import not_implemented
-from .registry import METHODS, OPERATORS, operator
+from .registry import operator
+from .tables import METHODS, OPERATORS
 
 ALL = "function method inplace out"
 

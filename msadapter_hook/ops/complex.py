@@ -7,7 +7,9 @@ from msadapter_hook.tensor import Tensor, dtypes
 from msadapter_hook.tensor import view as moves
 
 from .promotion import dtype_of, floating, is_complex
-from .registry import METHODS, OPERATORS, check_inplace, composite, operator, view
+from .registry import composite, operator, view
+from .tables import METHODS, OPERATORS
+from .writing import check_inplace
 
 _PARTS = (dtypes.float16, dtypes.float32, dtypes.float64)
 
@@ -154,7 +156,7 @@ METHODS["abs_"] = METHODS["absolute_"] = _abs_in_place
 
 # ------------------------------------------------------------------------------------------------ parts as views
 def _part(name):
-    from .registry import call
+    from .tables import call
 
     def get(self):
         return call(name, self)

@@ -7,11 +7,15 @@ import numpy as np
 
 from msadapter_hook import foreign, prims
 from msadapter_hook.tape import value_of
-from msadapter_hook.tensor import Tensor, dtypes, from_array, geometry, share_array
+from msadapter_hook.tensor import Tensor, dtypes, from_array, share_array, sparse
 from msadapter_hook.tensor.device import current_device
+from msadapter_hook.tensor.formats import in_channels_last, like_geometry
 
+from . import arguments
 from .arguments import type_name
+from .devices import place
 from .registry import composite, warn_once
+from .sharing import from_dlpack, frombuffer
 
 _OPTIONS = ("*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool "
             "requires_grad=False")
@@ -25,8 +29,6 @@ def finish(tensor, device=None, requires_grad=False, layout=None):
                                   "and its kin make such tensors; ask for torch.strided here")
     device = device or current_device()
     if device.type != "cpu":
-        from .devices import place
-
         tensor = place(tensor, device)
     return tensor.requires_grad_() if requires_grad else tensor
 
@@ -39,22 +41,26 @@ def _filled(size, value, dtype):
                       else np.full(size, value, dtype.numpy), dtype)
 
 
+def empty_sparse(size, dtype=None, layout=dtypes.sparse_coo, device=None, requires_grad=False):
+    """A sparse tensor of this size without elements."""
+    dtype = arguments.scalar_type(dtype) if dtype is not None else dtypes.get_default_dtype()
+    elements = finish(_filled((0,), 0, dtype), device and arguments.device(device), requires_grad)
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
+    return sparse.empty(size, layout, elements)
+
+
 @composite(f"empty(int[] size, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", forms="function out")
 @composite(f"zeros(int[] size, {_OPTIONS}) -> Tensor", forms="function out")
 def zeros(size, dtype=None, layout=None, device=None, pin_memory=None, requires_grad=False, memory_format=None):
     """Zeros. Source: PyTorch, torch.zeros."""
     if layout is not None and layout is not dtypes.strided:
-        from .sparse.construction import empty_sparse
-
         return empty_sparse(size, dtype, layout, device, requires_grad)
     if any(n < 0 for n in size):
         raise RuntimeError("zeros: Dimension size must be non-negative.")
     made = _filled(size, 0, dtype or dtypes.get_default_dtype())
     if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
-        rank = 4 if memory_format is dtypes.channels_last else 5
-        if len(size) != rank:
-            raise RuntimeError(f"required rank {rank} tensor to use {str(memory_format).rpartition('.')[2]} format")
-        made = Tensor._make(made.value, made._dtype, geometry.channels_last_stride(made._size))
+        made = Tensor._make(made.value, made._dtype, in_channels_last(made._size, memory_format))
     elif memory_format is dtypes.preserve_format:
         raise RuntimeError("unsupported memory format Preserve")
     return finish(made, device, requires_grad, layout)
@@ -71,20 +77,6 @@ def full(size, fill_value, dtype=None, layout=None, device=None, pin_memory=None
     """A constant; its type decides the dtype. Source: PyTorch, torch.full."""
     dtype = dtype or dtypes.scalar_dtype(fill_value)
     return finish(_filled(size, fill_value, dtype), device, requires_grad, layout)
-
-
-def like_geometry(self, memory_format):
-    """The strides of a tensor made like `self`."""
-    if memory_format in (None, dtypes.preserve_format):
-        if geometry.is_dense(self._size, self._stride) and not geometry.overlaps(self._size, self._stride):
-            return self._stride
-        return geometry.elementwise_stride(self._size, [(self._size, self._stride)])
-    if memory_format is dtypes.contiguous_format:
-        return None
-    rank = 4 if memory_format is dtypes.channels_last else 5
-    if self.ndim != rank:
-        raise RuntimeError(f"required rank {rank} tensor to use {str(memory_format).rpartition('.')[2]} format")
-    return geometry.channels_last_stride(self._size)
 
 
 def _like(self, value, dtype, device, requires_grad, layout, memory_format):
@@ -351,8 +343,6 @@ def _array(flat, dtype):
 
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """A new tensor with a copy of `data`. Source: PyTorch, torch.tensor."""
-    from . import arguments
-
     dtype = arguments.scalar_type(dtype) if dtype is not None else None
     device = arguments.device(device) if device is not None else (data.device if isinstance(data, Tensor) else None)
     made = from_data(data, dtype)
@@ -402,12 +392,8 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     if copy is False and isinstance(obj, np.generic):
         raise RuntimeError("can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray.")
     if type(obj).__name__ == "PyCapsule":
-        from .sharing import from_dlpack
-
         obj = from_dlpack(obj)
     if isinstance(obj, (bytes, bytearray, memoryview)):
-        from .sharing import frombuffer
-
         made = frombuffer(obj, dtype=dtype or dtypes.get_default_dtype())
         made = made.clone() if copy else made
     elif copy:

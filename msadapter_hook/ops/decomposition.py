@@ -16,7 +16,9 @@ from ._contract import expanded, shaped, tied
 from .linalg import COLUMNS, cholesky_values, from_left, householder_values, tolerances, triangular_values, vector_case
 from .linalg_checks import LinAlgError
 from .promotion import dtype_of
-from .registry import call, composite, operator, plain, write_out
+from .registry import composite, operator, plain
+from .tables import call
+from .writing import write_out
 
 LINALG = {"namespace": "linalg", "forms": "function out"}
 BOTH = "function method out"

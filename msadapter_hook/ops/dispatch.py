@@ -18,6 +18,7 @@ from msadapter_hook.tensor import Tensor, dtypes
 from msadapter_hook.tensor.core import new_storage
 
 from . import aten, overrides
+from .tables import METHODS, PARTS
 
 
 class _State(threading.local):
@@ -98,8 +99,6 @@ def overload_of(name, overload):
 
 def operator(entry, overload, bound, inplace=False):
     """A call of an operator that somebody sees. NotImplementedError where PyTorch has no name for it that could be handed on."""
-    from .aten_parts import PARTS
-
     schema = overload.schema
     part = None if inplace else PARTS.get(schema.name)
     if part is not None:
@@ -124,8 +123,6 @@ def operator(entry, overload, bound, inplace=False):
 
 def native(entry, overload, bound, inplace=False):
     """The operator itself, seen by nobody."""
-    from .registry import METHODS
-
     with disabled():
         if inplace:
             return METHODS[entry.short + "_"](*bound)

@@ -14,7 +14,8 @@ from . import overrides
 from ._contract import contract, permuted, shaped
 from .arguments import type_name
 from .matmul import _check_product, _Shape
-from .registry import call, operator, plain
+from .registry import operator, plain
+from .tables import call
 
 _ELLIPSIS = "..."
 

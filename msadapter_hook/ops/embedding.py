@@ -10,7 +10,10 @@ from msadapter_hook.tensor import Size, Tensor
 
 from ._contract import shaped
 from .promotion import dtype_of
-from .registry import call, operator, plain
+from .registry import operator, plain
+
+# ------------------------------------------------------------------------------------------------ lookup
+from .tables import call
 
 
 # ------------------------------------------------------------------------------------------------ lookup

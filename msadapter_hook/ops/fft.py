@@ -13,7 +13,8 @@ from msadapter_hook.tensor.geometry import wrap_dim
 
 from ._contract import permuted, shaped
 from .promotion import dtype_of, floating, promote
-from .registry import call, composite, operator
+from .registry import composite, operator
+from .tables import call
 
 FFT = {"namespace": "fft", "forms": "function out"}
 

@@ -3,7 +3,8 @@
 from msadapter_hook.tensor import Tensor
 
 from .arguments import type_name
-from .registry import METHODS, OPERATORS, plain
+from .registry import plain
+from .tables import METHODS, OPERATORS
 
 _UNARY = ("abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round "
           "rsqrt sigmoid sign sin sinh sqrt tan tanh trunc").split()

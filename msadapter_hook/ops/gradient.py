@@ -4,7 +4,8 @@ from msadapter_hook.tensor import Tensor, dtypes
 from msadapter_hook.tensor.geometry import wrap_dim
 
 from .arguments import is_number
-from .registry import call, composite
+from .registry import composite
+from .tables import call
 
 
 def _dims(tensor, dim):

@@ -2,7 +2,8 @@
 
 from msadapter_hook.tensor import dtypes
 
-from .registry import call, composite
+from .registry import composite
+from .tables import call
 
 _TYPES = (dtypes.float32, dtypes.bfloat16, dtypes.float16)
 

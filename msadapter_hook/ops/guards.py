@@ -7,9 +7,10 @@ import functools
 from msadapter_hook.tensor import Tensor, dtypes
 
 from . import aten, dispatch, overrides
+from .creation import from_data
 from .dispatch import emit
 from .indexing import _as_index, _normalise
-from .registry import METHODS, OPERATORS, call
+from .tables import METHODS, OPERATORS, call
 
 _END = 2 ** 63 - 1
 
@@ -94,8 +95,6 @@ def _getitem(self, key):
 
 
 def _setitem(self, key, new):
-    from .creation import from_data
-
     if not isinstance(new, Tensor):
         new = emit("lift_fresh", from_data(new, self._dtype))
     out, index = _windows(self, key)

@@ -11,9 +11,12 @@ from msadapter_hook.tensor import Tensor, cast_value, dtypes, from_array, geomet
 from msadapter_hook.tensor import view as moves
 
 from . import kept
+from .creation import _c_name, from_data
 from .refusals import MASK
-from .registry import METHODS, check_inplace, own_memory, refuse_overlap, warn_once
+from .registry import warn_once
+from .tables import METHODS
 from .views import sliced
+from .writing import check_inplace, own_memory, refuse_overlap
 
 _INDEX_TYPES = "tensors used as indices must be long, int, byte or bool tensors"
 
@@ -44,8 +47,6 @@ def _normalise(key):
 def _as_index(item):
     """An index tensor from a list, an array or a tensor."""
     if isinstance(item, (list, range)) or isinstance(item, tuple):
-        from .creation import from_data
-
         if len(item) and isinstance(item[0], str):
             raise TypeError("new(): invalid data type 'str'")
         made = from_data(list(item))
@@ -314,8 +315,6 @@ def _masks_only(key):
 
 def _number(new, dtype):
     """A Python number as a Value of `dtype`, refused where it does not fit."""
-    from .creation import _c_name, from_data
-
     if isinstance(new, complex) and not dtype.is_complex or (
             isinstance(new, float) and dtype.numpy.kind in "iu" and not np.isfinite(new)):
         raise RuntimeError(f"value cannot be converted to type {_c_name(dtype)} without overflow")

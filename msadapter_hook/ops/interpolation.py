@@ -11,7 +11,10 @@ from msadapter_hook.tensor import Size
 
 from ._contract import shaped, tied
 from .promotion import dtype_of
-from .registry import call, composite, operator, plain
+from .registry import composite, operator, plain
+
+# ------------------------------------------------------------------------------------------------ weights along one axis
+from .tables import call
 
 # ------------------------------------------------------------------------------------------------ weights along one axis
 _kept = {}

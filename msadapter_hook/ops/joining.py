@@ -11,7 +11,8 @@ from msadapter_hook.tensor.geometry import wrap_dim
 
 from .arguments import type_name
 from .promotion import result_type, to
-from .registry import METHODS, call, composite, operator, plain, view, warn_once
+from .registry import composite, operator, plain, view, warn_once
+from .tables import METHODS, call
 from .views import many, sliced
 
 

@@ -7,7 +7,8 @@ from msadapter_hook.tensor.device import device as Device
 
 from .arguments import type_name
 from .creation import _filled, _flatten, _shape
-from .registry import METHODS, plain
+from .registry import plain
+from .tables import METHODS
 
 
 def _options(dtype):

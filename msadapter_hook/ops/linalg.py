@@ -13,7 +13,8 @@ from . import linalg_checks as checks
 from ._contract import expanded, product, shaped, tied
 from .linalg_checks import LinAlgError
 from .promotion import dtype_of
-from .registry import call, composite, operator
+from .registry import composite, operator
+from .tables import call
 
 LINALG = {"namespace": "linalg", "forms": "function out"}
 COLUMNS = {"layout": "columns"}

@@ -10,7 +10,8 @@ from msadapter_hook.tensor.geometry import broadcast_shapes
 from ._contract import expanded, shaped
 from .loss import LEGACY, LOSS, check_floating, chosen, not_variable, reduced, together, warn_sizes
 from .promotion import dtype_of, floating, is_integral, promote
-from .registry import call, composite, operator, plain
+from .registry import composite, operator, plain
+from .tables import call
 
 
 def above(v, low=0):

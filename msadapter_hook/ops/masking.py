@@ -7,8 +7,10 @@ from msadapter_hook.tape import constant, value_of
 from msadapter_hook.tensor import cast_value, detached, dtypes, from_array, from_value, geometry
 
 from .promotion import dtype_of
-from .registry import METHODS, call, check_inplace, composite, operator, write_inplace
+from .registry import composite, operator
+from .tables import METHODS, call
 from .views import many
+from .writing import check_inplace, write_inplace
 
 
 # ------------------------------------------------------------------------------------------------ masks

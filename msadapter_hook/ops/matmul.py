@@ -13,7 +13,9 @@ from msadapter_hook.tensor.geometry import wrap_dim
 
 from ._contract import contract, expanded, permuted, product, shaped
 from .promotion import dtype_of, is_integral, promote
-from .registry import METHODS, call, check_inplace, composite, operator, write_inplace
+from .registry import composite, operator
+from .tables import METHODS, call
+from .writing import check_inplace, write_inplace
 
 ALL = "function method inplace out"
 FREE = "function method out"

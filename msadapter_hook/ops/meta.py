@@ -9,6 +9,7 @@ from msadapter_hook.tape.abstract import NO_DATA, Meta
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor, dtypes, geometry
 from msadapter_hook.tensor.device import cpu, current_device
+from msadapter_hook.tensor.formats import like_geometry
 from msadapter_hook.tensor.geometry import wrap_dim
 
 
@@ -92,8 +93,6 @@ def _stride(name, size, given, like):
         return geometry.permuted_stride(size, given["physical_layout"])
     memory_format = given.get("memory_format")
     if like is not None and name.endswith("_like"):
-        from .creation import like_geometry
-
         return like_geometry(like, memory_format)
     if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
         return geometry.channels_last_stride(size)

@@ -7,14 +7,19 @@ from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor, cast_value, detached, dtypes, geometry
 from msadapter_hook.tensor import view as moves
 from msadapter_hook.tensor.device import device as Device
+from msadapter_hook.tensor.formats import like_geometry
 
 from . import arguments, dispatch, overrides
-from .creation import from_data, from_numpy, like_geometry
+from .creation import copy as copy_value
+from .creation import from_data, from_numpy
+from .devices import place
 from .guards import copied
-from .indexing import getitem, setitem
+from .indexing import _fit, getitem, setitem
 from .refusals import CONTROL_FLOW, ITEM, NO_DATA, refuse_mapped
-from .registry import METHODS, OPERATORS, check_inplace, composite, plain, refuse_overlap
+from .registry import composite, plain
+from .tables import METHODS, OPERATORS
 from .views import flat_moves, whole_history
+from .writing import check_inplace, refuse_overlap
 
 
 # ------------------------------------------------------------------------------------------------ out to Python
@@ -159,8 +164,6 @@ def convert(self, dtype=None, device=None, copy=False, memory_format=None):
     if dtype is not self._dtype:
         value = cast_value(self.value, dtype)
         if value is self.value:
-            from .creation import copy as copy_value
-
             value = copy_value(value)
         if value.requires_grad and value.node.operator is None:
             value.node.operator = "ToCopyBackward0"
@@ -168,8 +171,6 @@ def convert(self, dtype=None, device=None, copy=False, memory_format=None):
     elif memory_format not in (None, dtypes.preserve_format) and not self.is_contiguous(memory_format=memory_format) or copy:
         made = self.clone(memory_format=memory_format or dtypes.preserve_format)
     if device is not None and device != made.device:
-        from .devices import place
-
         made = place(made, device)
     return made
 
@@ -261,8 +262,6 @@ def contiguous(self, memory_format=dtypes.contiguous_format):
 # ------------------------------------------------------------------------------------------------ in place without a functional form
 def copy_(self, src, non_blocking=False):
     """The elements of `src`, broadcast and cast. Source: PyTorch, Tensor.copy_."""
-    from .indexing import _fit
-
     src = src if isinstance(src, Tensor) else foreign.tensor(src)
     if not isinstance(src, Tensor):
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {arguments.type_name(src)}")
@@ -276,8 +275,6 @@ def copy_(self, src, non_blocking=False):
     if value.shape != self._size:
         value = _fit(value, self._size)
     elif src._dtype is self._dtype:  # a value of its own: memory may be visible from outside, and hooks and leaves are of one tensor
-        from .creation import copy as copy_value
-
         value = copy_value(value)
     if value.requires_grad and state.enabled and self.requires_grad:
         value = prims.overwrite(self.value, value)

@@ -4,7 +4,8 @@ import math
 
 from msadapter_hook.tensor import dtypes
 
-from .registry import call, plain
+from .registry import plain
+from .tables import call
 
 
 def _heads(x, num_heads):

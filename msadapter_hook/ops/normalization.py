@@ -11,7 +11,8 @@ from msadapter_hook.tensor.core import DTYPE_OF
 
 from ._contract import shaped
 from .promotion import dtype_of, floating, is_floating, promote, to
-from .registry import call, composite, operator, plain
+from .registry import composite, operator, plain
+from .tables import call
 
 NORM = {"namespace": "nn.functional", "forms": "function"}
 
@@ -268,6 +269,10 @@ def _group_rows(input, groups):
 def _group_norm(input, groups, weight, bias, eps):
     x, rows = _group_rows(input, groups)
     width = rows.shape[1]
+    if prims.PREFER_HOST and x.size:
+        channels = x.shape[1]
+        made = prims.group_norm(x, _affine(weight, 1, channels, x), _affine(bias, 0, channels, x), groups=groups, eps=eps)
+        return rows, to(made, dtype_of(input))
     unit = prims.row_norm(rows, _constant_vector(width, 1, x.dtype), _constant_vector(width, 0, x.dtype), eps=eps)
     made = scaled_channels(shaped(unit, x.shape), None if weight is None else to(weight, dtype_of(x)),
                            None if bias is None else to(bias, dtype_of(x)))

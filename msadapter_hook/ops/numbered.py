@@ -3,7 +3,8 @@
 from msadapter_hook.tape import no_grad
 from msadapter_hook.tensor import Tensor
 
-from .registry import METHODS, call, plain
+from .registry import plain
+from .tables import METHODS, call
 
 _REDUCTIONS = ("none", "mean", "sum")
 

@@ -6,8 +6,9 @@ from msadapter_hook import prims
 from msadapter_hook.tape import value_of
 from msadapter_hook.tensor import Tensor, detached, dtypes, from_array, geometry
 
-from .registry import call, composite, operator
+from .registry import composite, operator
 from .shape import copied
+from .tables import call
 
 
 # ------------------------------------------------------------------------------------------------ images

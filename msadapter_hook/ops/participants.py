@@ -6,6 +6,8 @@
 from msadapter_hook.tensor import Tensor
 
 from . import compound, dispatch, overrides
+from .tables import interceptors
+from .writing import check_inplace, write_inplace
 
 
 def _all(overload, bound):
@@ -17,8 +19,6 @@ NOBODY = object()  # nobody has a say: the call goes on as with plain tensors
 
 
 def _intercepted(entry, overload, bound):
-    from .registry import interceptors
-
     for interceptor in interceptors:
         bound = interceptor(entry, overload, bound) or bound
     return bound
@@ -43,8 +43,6 @@ def call_inplace(method, entry, overload, bound, args, kwargs):
     if not overrides.state.disabled and any(t._asks for t in every):
         return overrides.call_override(method, every, args, kwargs)
     if any(t._compound for t in every):
-        from .registry import check_inplace, write_inplace
-
         return compound.run_inplace(entry, overload, bound, check_inplace, write_inplace)
     if dispatch.active(every):
         return dispatch.operator(entry, overload, bound, inplace=True)

@@ -10,7 +10,8 @@ from msadapter_hook.tape import value_of
 from ._contract import shaped
 from .arguments import integers
 from .promotion import dtype_of
-from .registry import call, operator, plain
+from .registry import operator, plain
+from .tables import call
 
 WORDS = {1: "one int", 2: "two ints", 3: "three ints"}
 

@@ -11,10 +11,13 @@ import numpy as np
 from msadapter_hook import prims
 from msadapter_hook.tape import value_of
 from msadapter_hook.tensor import Tensor, detached, dtypes, from_array, geometry, samplers, streams
+from msadapter_hook.tensor.formats import like_geometry
 from msadapter_hook.tensor.generator import default_generator
 
-from .creation import _LIKE, _OPTIONS, finish, like_geometry
-from .registry import METHODS, call, check_inplace, composite
+from .creation import _LIKE, _OPTIONS, finish
+from .registry import composite
+from .tables import METHODS, call
+from .writing import check_inplace
 
 _DRAW = "*, Generator? generator=None, " + _OPTIONS[3:]
 _DRAW_LIKE = "*, Generator? generator=None, " + _LIKE[3:]

@@ -11,7 +11,8 @@ from msadapter_hook.tensor import Tensor, dtypes, from_array, geometry
 from msadapter_hook.tensor.device import device as Device
 
 from .creation import _OPTIONS, _filled, finish, from_data
-from .registry import METHODS, call, composite
+from .registry import composite
+from .tables import METHODS, call
 
 
 def _plain_number(x):

@@ -6,7 +6,7 @@ from msadapter_hook.errors import unsupported
 from msadapter_hook.tensor import Tensor, geometry
 
 from . import arguments
-from .registry import METHODS
+from .tables import METHODS
 
 _QUANTIZED = "quantized tensors are not supported; torch.fake_quantize_per_tensor_affine simulates them"
 

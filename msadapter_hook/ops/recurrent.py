@@ -7,7 +7,8 @@ from msadapter_hook.tape import value_of
 
 from ._contract import shaped
 from .promotion import dtype_of
-from .registry import call, composite, operator
+from .registry import composite, operator
+from .tables import call
 
 _STATES = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
 

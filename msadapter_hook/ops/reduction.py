@@ -11,7 +11,8 @@ from msadapter_hook.tensor.geometry import wrap_dim, wrap_dims
 
 from .promotion import align, dtype_of, floating, is_complex, is_floating, is_integral, to
 from .refusals import not_implemented
-from .registry import call, composite, operator
+from .registry import composite, operator
+from .tables import call
 
 ALL = "function method out"
 _INT64 = np.dtype(np.int64)

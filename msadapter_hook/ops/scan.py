@@ -10,7 +10,8 @@ from msadapter_hook.tensor.geometry import wrap_dim
 from .promotion import is_complex, is_integral, to
 from .reduction import _comparable, at_least_1d, axis_of
 from .refusals import not_implemented
-from .registry import call, composite, operator
+from .registry import composite, operator
+from .tables import call
 
 ALL = "function method inplace out"
 

@@ -7,13 +7,15 @@ import numpy as np
 from msadapter_hook import prims
 from msadapter_hook.tape import constant, value_of
 from msadapter_hook.tensor import Tensor, cast_value, detached, dtypes, from_array, geometry
+from msadapter_hook.tensor.formats import like_geometry
 from msadapter_hook.tensor.geometry import wrap_dim
 
 from . import kept
-from .creation import like_geometry
 from .indexing import get_index, index_arrays, result_shape
 from .promotion import dtype_of, is_integral
-from .registry import METHODS, check_inplace, composite, operator, plain, refuse_overlap, warn_once
+from .registry import composite, operator, plain, warn_once
+from .tables import METHODS
+from .writing import check_inplace, refuse_overlap
 
 ALL = "function method inplace out"
 

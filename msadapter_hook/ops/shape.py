@@ -7,10 +7,12 @@ import numpy as np
 from msadapter_hook import prims
 from msadapter_hook.tensor import Tensor, detached, dtypes, from_array, geometry
 from msadapter_hook.tensor import view as moves
+from msadapter_hook.tensor.formats import like_geometry
 from msadapter_hook.tensor.geometry import wrap_dim, wrap_dims
 
-from .creation import like_geometry
-from .registry import METHODS, OPERATORS, call, composite, operator, plain, view
+from .creation import copy
+from .registry import composite, operator, plain, view
+from .tables import METHODS, OPERATORS, call
 from .views import become
 
 
@@ -159,8 +161,6 @@ def repeat(self, repeats):
 
 
 def copied(value):
-    from .creation import copy
-
     return copy(value)
 
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from msadapter_hook.tensor import Tensor, dtypes, share_array
 
-from .registry import METHODS, plain
+from .registry import plain
+from .tables import METHODS
 
 
 @plain

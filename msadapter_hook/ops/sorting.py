@@ -10,7 +10,8 @@ from . import selection
 from .promotion import dtype_of, is_complex, promote
 from .reduction import _comparable, at_least_1d, axis_of, pick, require_length
 from .refusals import not_implemented
-from .registry import PATH, call, composite, operator
+from .registry import composite, operator
+from .tables import PATH, call
 
 ALL = "function method out"
 

@@ -10,7 +10,8 @@ from msadapter_hook.tape import Value, constant
 
 from .promotion import align_floating, floating, is_complex, is_floating
 from .refusals import not_implemented
-from .registry import OPERATORS, PATH, operator
+from .registry import operator
+from .tables import OPERATORS, PATH
 
 ALL = "function method inplace out"
 _ROOT_TWO_PI = math.sqrt(2 * math.pi)

@@ -13,7 +13,8 @@ from .binding import RETURN_TYPES, return_type
 from .promotion import is_integral
 from .reduction import axes_of, axis_of
 from .refusals import not_implemented
-from .registry import PATH, call, composite, operator
+from .registry import composite, operator
+from .tables import PATH, call
 
 ALL = "function method out"
 

@@ -7,7 +7,8 @@ from msadapter_hook.tensor.core import TensorBase
 from msadapter_hook.tensor.geometry import contiguous_stride, wrap_dim, wrap_dims
 from msadapter_hook.tensor.leaf import UnkeptLeaf
 
-from .registry import call, composite, view
+from .registry import composite, view
+from .tables import call
 
 METHOD = "method"
 

@@ -243,3 +243,16 @@ def accumulated(have, gradient: Value, spread=False):
 
 
 SparseValue.shown = tensor_of
+
+
+def empty(size, layout, elements):
+    """A tensor of this size without elements; `elements` is the empty one-dimensional tensor that it keeps them in."""
+    if layout is dtypes.sparse_coo:
+        return SparseTensor._of(np.zeros((len(size), 0), np.int64), elements, size, len(size) > 0)
+    if len(size) < 2 or layout not in (dtypes.sparse_csr, dtypes.sparse_csc):
+        raise NotImplementedError(f"an empty tensor of size {list(size)} and layout {layout} is not supported; torch.sparse_csr_tensor "
+                                  "and its kin make one from indices and values")
+    lead, lines = size[:-2], size[-2] if layout in BY_ROW else size[-1]
+    pointers = from_array(np.zeros((*lead, lines + 1), np.int64))
+    others = from_array(np.zeros((*lead, 0), np.int64))
+    return CompressedTensor._of(pointers, others, elements.reshape((*lead, 0)) if lead else elements, size, layout)

@@ -4,7 +4,7 @@ import functools as _functools
 import inspect as _inspect
 
 from msadapter_hook.ops import overrides as _overrides
-from msadapter_hook.ops import registry as _registry
+from msadapter_hook.ops import tables as _tables
 
 from . import Tensor
 from ._refusal import refused as _refused
@@ -103,7 +103,7 @@ def wrap_torch_function(dispatcher):
 def _public():
     """(function, its dotted name) of everything that asks `__torch_function__`."""
     found = {}
-    for name, entry in _registry.OPERATORS.items():
+    for name, entry in _tables.OPERATORS.items():
         if entry.overloads:
             found.setdefault(entry.function, "torch." + name)
     for name in dir(Tensor):
@@ -143,7 +143,7 @@ def resolve_name(f):
 def get_ignored_functions():
     """Functions that never ask `__torch_function__`: those registered without tensors to ask. Source: PyTorch,
     torch.overrides.get_ignored_functions."""
-    return {entry.function for entry in _registry.OPERATORS.values() if not entry.overloads}
+    return {entry.function for entry in _tables.OPERATORS.values() if not entry.overloads}
 
 
 def redispatch_function(func, types, args, kwargs):

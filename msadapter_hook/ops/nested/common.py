@@ -8,7 +8,7 @@ from msadapter_hook.tensor.compound import Compound, recorded_name
 from .. import arguments
 from ..compound import implement
 from ..devices import place
-from ..registry import OPERATORS, call
+from ..tables import OPERATORS, call
 
 # Operators of one operand that act on every element by itself
 POINTWISE = (

@@ -10,7 +10,7 @@ from msadapter_hook.tensor.geometry import wrap_dim
 
 from ..compound import implement
 from ..creation import from_data
-from ..registry import OPERATORS, call
+from ..tables import OPERATORS, call
 from .common import BINARY, Nested, implement_pointwise, scalar_like
 
 

@@ -9,7 +9,7 @@ from msadapter_hook.tensor.sparse import BLOCKED, BY_ROW, COMPRESSED, Compressed
 
 from .. import arguments
 from ..compound import implement
-from ..creation import from_data
+from ..creation import empty_sparse, from_data
 from ..methods import convert
 from ..registry import plain
 
@@ -126,27 +126,6 @@ def check_coordinates(at, size):
         if row.max() >= size[dim]:
             raise RuntimeError(f"size is inconsistent with indices: for dim {dim}, size is {size[dim]} but found index "
                                f"{int(row.max())}")
-
-
-def empty_sparse(size, dtype=None, layout=dtypes.sparse_coo, device=None, requires_grad=False):
-    """A sparse tensor of this size without elements."""
-    dtype = arguments.scalar_type(dtype) if dtype is not None else dtypes.get_default_dtype()
-    if any(n < 0 for n in size):
-        raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
-    elements = from_array(np.zeros(0, dtype.numpy), dtype)
-    if device is not None:
-        elements = convert(elements, device=arguments.device(device))
-    if requires_grad:
-        elements.requires_grad_()
-    if layout is dtypes.sparse_coo:
-        return SparseTensor._of(np.zeros((len(size), 0), np.int64), elements, size, len(size) > 0 and True)
-    if len(size) < 2 or layout not in (dtypes.sparse_csr, dtypes.sparse_csc):
-        raise NotImplementedError(f"an empty tensor of size {list(size)} and layout {layout} is not supported; torch.sparse_csr_tensor "
-                                  "and its kin make one from indices and values")
-    lead, lines = size[:-2], size[-2] if layout in BY_ROW else size[-1]
-    pointers = from_array(np.zeros((*lead, lines + 1), np.int64))
-    others = from_array(np.zeros((*lead, 0), np.int64))
-    return CompressedTensor._of(pointers, others, elements.reshape((*lead, 0)) if lead else elements, size, layout)
 
 
 # ------------------------------------------------------------------------------------------------ compressed

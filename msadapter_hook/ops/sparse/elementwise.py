@@ -11,7 +11,7 @@ from msadapter_hook.tensor.geometry import broadcast_shapes
 from msadapter_hook.tensor.sparse import CompressedTensor, SparseTensor, gathered, scattered
 
 from ..compound import implement, replace
-from ..registry import OPERATORS, call
+from ..tables import OPERATORS, call
 from .conversion import coalesce, compress, plain_tensor, to_coordinates
 from .origin import follow, recorded
 

@@ -13,7 +13,8 @@ from .. import arguments
 from ..compound import TABLES, implement
 from ..devices import place
 from ..methods import named_type
-from ..registry import METHODS, OPERATORS, call, plain
+from ..registry import plain
+from ..tables import METHODS, OPERATORS, call
 from . import products
 from .construction import empty_sparse
 from .conversion import CONVERTERS, coalesce, converted, dense_dims, sparse_mask, to_dense, to_sparse, to_sparse_coo

@@ -9,7 +9,7 @@ from msadapter_hook.tensor.compound import recorded_name, refusal
 from msadapter_hook.tensor.sparse import BLOCKED, CompressedTensor, SparseTensor, gathered, scattered
 
 from ..compound import implement
-from ..registry import OPERATORS, call
+from ..tables import OPERATORS, call
 from .conversion import coalesce, compress, plain_tensor, to_coordinates, to_dense
 from .origin import recorded
 

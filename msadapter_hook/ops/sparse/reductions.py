@@ -11,7 +11,7 @@ from msadapter_hook.tensor.geometry import wrap_dim
 from msadapter_hook.tensor.sparse import CompressedTensor, SparseTensor, gathered, passed, scattered
 
 from ..compound import implement
-from ..registry import call
+from ..tables import call
 from .conversion import coalesce, compress, plain_tensor, to_coordinates, wrapped_dims
 from .origin import recorded
 

@@ -9,7 +9,7 @@ from msadapter_hook.tensor.geometry import wrap_dim
 from msadapter_hook.tensor.sparse import BLOCKED, CompressedTensor, SparseTensor, gathered, passed
 
 from ..compound import implement
-from ..registry import call
+from ..tables import call
 from .conversion import plain_tensor, to_coordinates, wrapped_dims
 from .origin import follow
 

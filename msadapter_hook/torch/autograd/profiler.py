@@ -5,7 +5,7 @@ import threading
 import time
 
 from msadapter_hook import report
-from msadapter_hook.ops.registry import OPERATORS
+from msadapter_hook.ops.tables import OPERATORS
 
 from .profiler_util import EventList, FunctionEvent, FunctionEventAvg, Interval
 

@@ -1,7 +1,6 @@
 """torch.sparse: products, sums and softmaxes of sparse tensors, and the check of what they must satisfy."""
 
 from msadapter_hook.errors import unsupported
-from msadapter_hook.ops.registry import call as _call
 from msadapter_hook.ops.sparse import products as _products
 from msadapter_hook.ops.sparse.construction import invariants as _invariants
 from msadapter_hook.ops.sparse.construction import (
@@ -15,6 +14,7 @@ from msadapter_hook.ops.sparse.construction import (
 from msadapter_hook.ops.sparse.conversion import compress as _compress
 from msadapter_hook.ops.sparse.legacy import SPARSE_TYPES as _TYPES
 from msadapter_hook.ops.sparse.reductions import softmax as _softmax
+from msadapter_hook.ops.tables import call as _call
 from msadapter_hook.tensor.sparse import SparseTensor as _SparseTensor
 
 from ._gradcheck import as_sparse_gradcheck

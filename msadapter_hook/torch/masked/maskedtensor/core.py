@@ -4,7 +4,7 @@ from importlib import import_module
 
 from msadapter_hook.ops import compound
 from msadapter_hook.ops.methods import convert as _converted
-from msadapter_hook.ops.registry import OPERATORS, call
+from msadapter_hook.ops.tables import OPERATORS, call
 from msadapter_hook.tensor import Tensor
 from msadapter_hook.tensor.compound import Compound, refusal
 
