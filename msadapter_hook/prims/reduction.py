@@ -49,10 +49,48 @@ def _reduce_guard(a, *, axes, keepdims):
     return a.size > 0 and a.ndim > 0
 
 
+_LARGE, _ROW = 1 << 15, 1024  # elements from which stages pay, and that are added up in a row: longer ones would lose digits
+
+
+def _in_stages(a, axes, keepdims):
+    """The sum over several axes: from the last on as sums of rows, which MindSpore adds three times as fast as several axes
+    at once, forward and backward."""
+    total, flat = primitive("ReduceSum"), primitive("Reshape")
+    shape, left = tuple(a.shape), sorted(axes)
+    size = shape
+    while left and left[-1] == len(size) - 1:
+        row = size[-1]
+        size, left = size[:-1], left[:-1]
+        while left and left[-1] == len(size) - 1 and row * size[-1] <= _ROW:
+            row *= size[-1]
+            size, left = size[:-1], left[:-1]
+        a = total(flat(a, (-1, row)), (1,))
+    if left:
+        a = total(flat(a, size), tuple(left))
+    return flat(a, tuple([1 if i in axes else n for i, n in enumerate(shape) if keepdims or i not in axes]))
+
+
+def _mindspore_sum(*, axes, keepdims):
+    total = primitive("ReduceSum", keepdims)
+    return lambda a: total(a, axes) if len(axes) < 2 or a.size < _LARGE else _in_stages(a, axes, keepdims)
+
+
+def _mindspore_mean(*, axes, keepdims):
+    average, divide = primitive("ReduceMean", keepdims), primitive("RealDiv")
+
+    def run(a):
+        if len(axes) < 2 or a.size < _LARGE:
+            return average(a, axes)
+        made = _in_stages(a, axes, keepdims)
+        return divide(made, float(a.size // max(made.size, 1)))
+
+    return run
+
+
 sum = Primitive(
     "sum",
     host=_sum,
-    mindspore=lambda *, axes, keepdims: lambda a, _p=primitive("ReduceSum", keepdims): _p(a, axes),
+    mindspore=_mindspore_sum,
     vjp=[lambda g, out, a, *, axes, keepdims: spread(g, a, axes, keepdims)],
     uses_output=False,
     dtypes=FLOATS,
@@ -78,7 +116,7 @@ def _mean(a, *, axes, keepdims):
 mean = Primitive(
     "mean",
     host=_mean,
-    mindspore=lambda *, axes, keepdims: lambda a, _p=primitive("ReduceMean", keepdims): _p(a, axes),
+    mindspore=_mindspore_mean,
     vjp=[lambda g, out, a, *, axes, keepdims: spread(g / max(_count(a, axes), 1), a, axes, keepdims)],
     uses_output=False,
     dtypes=FLOATS,
