@@ -436,7 +436,7 @@ def _finish(ctx, args, tensors, inputs, places, outputs):
         value = v.output_of(node, i)
         values.append((i, value))
         if id(out) in dirty:
-            from msadapter_hook.ops.registry import check_inplace
+            from msadapter_hook.ops.writing import check_inplace
 
             check_inplace(out)
             out._write(value)

@@ -12,7 +12,7 @@ from bisect import bisect
 import numpy as np
 
 from msadapter_hook.ops.refusals import CONTROL_FLOW, outside
-from msadapter_hook.ops.registry import interceptors
+from msadapter_hook.ops.tables import interceptors
 from msadapter_hook.tape import no_grad
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor.generator import default_generator
