@@ -1,9 +1,10 @@
 """Milliseconds per training step of five workloads: under the hook, as hand-written MindSpore, and under PyTorch.
 
-    python -m benchmarks.train [--torch PYTHON] [--json FILE] [--only NAME] [--steps N] [--rounds N] [--kernels KIND]
+    python -m benchmarks.train [--torch PYTHON] [--json FILE] [--only NAME] [--steps N] [--rounds N] [--kernels KIND] [--inference]
 
 The hook runs twice: as it comes, and with its replay compiled from the third step on (MSADAPTER_JIT=on), as it is by itself
-in longer runs. Every pair of workload and side is a process of its own. The sides of a workload take turns, round by round, and are
+in longer runs. With --inference the hook and PyTorch only compute forward, over a batch of one and without gradients.
+Every pair of workload and side is a process of its own. The sides of a workload take turns, round by round, and are
 stopped while another runs, because idle threads of all libraries spin for a while.
 """
 import argparse
@@ -40,11 +41,11 @@ class Failed(RuntimeError):
 class Side:
     """One worker process, stopped unless it is being asked."""
 
-    def __init__(self, side, workload, torch_python, kernels):
+    def __init__(self, side, workload, torch_python, kernels, inference=False):
         command = [torch_python if side == "torch" else sys.executable]
         if side in HOOK:
             command += ["-m", "msadapter_hook"]
-        command += [str(HERE / "worker.py"), SIDES[side][1], workload]
+        command += [str(HERE / "worker.py"), "inference" if inference else SIDES[side][1], workload]
         self.errors = tempfile.TemporaryFile("w+")
         start = time.perf_counter()
         self.process = subprocess.Popen(command, cwd=HERE.parent, env=environment(side, kernels), text=True, bufsize=1,
@@ -114,13 +115,18 @@ def environment(side, kernels):
     return clean
 
 
+def sides_of(args):
+    """The sides that take part."""
+    return [s for s in (("hook", "torch") if args.inference else SIDES) if s != "torch" or args.torch]
+
+
 def measure(workload, args):
     sides, result = {}, {}
-    names = [s for s in SIDES if s != "torch" or args.torch]
+    names = sides_of(args)
     try:
         for name in names:
             try:
-                sides[name] = Side(name, workload, args.torch, args.kernels)
+                sides[name] = Side(name, workload, args.torch, args.kernels, args.inference)
             except Failed as e:
                 result[f"{name}_error"] = str(e)
         for turn in range(args.rounds):
@@ -150,7 +156,7 @@ def measure(workload, args):
 def table(workloads, names):
     """The results as a Markdown table: median/minimum in ms, their ratios, peak memory and import time."""
     heads = [SIDES[n][0] for n in names]
-    pairs = [(ours, name) for ours in HOOK for name in names if name not in HOOK]
+    pairs = [(ours, name) for ours in HOOK if ours in names for name in names if name not in HOOK]
     rows = [["workload", *(f"{h} ms" for h in heads), *(f"{SIDES[a][0]}/{SIDES[b][0]}" for a, b in pairs),
              *(f"{h} MiB" for h in heads), *(f"{h} import s" for h in heads)]]
 
@@ -176,9 +182,10 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=8, help="a side's turn ends after this, two steps at least")
     parser.add_argument("--kernels", choices=("host", "mindspore"), help="kernels of the hook (MSADAPTER_KERNELS)")
+    parser.add_argument("--inference", action="store_true", help="forward passes over a batch of one instead of training steps")
     args = parser.parse_args()
 
-    names = [s for s in SIDES if s != "torch" or args.torch]
+    names = sides_of(args)
     load, workloads = os.getloadavg()[0], {}
     if load > 0.5:
         print(f"load average {load:.1f}: other programs are running and will be measured too", file=sys.stderr)
@@ -201,7 +208,7 @@ def main():
     if args.json:
         report = {"machine": {"processors": os.cpu_count(), "platform": platform.platform(),
                               "load_before": round(load, 2)},
-                  "kernels": args.kernels or "default", "workloads": workloads}
+                  "kernels": args.kernels or "default", "inference": args.inference, "workloads": workloads}
         Path(args.json).write_text(json.dumps(report, indent=1) + "\n")
     return int(failed)
 

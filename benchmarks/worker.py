@@ -1,6 +1,7 @@
 """One workload on one side in a process of its own: answers a line of JSON to each line of JSON.
 
     worker.py torch WORKLOAD      the PyTorch program; under the adapter's runner it runs on the adapter
+    worker.py inference WORKLOAD  the same, forward only, over a batch of one
     worker.py tuned WORKLOAD      MindSpore by hand, best primitives, the adapter's settings
     worker.py default WORKLOAD    MindSpore by hand, Cells, MindSpore's settings
 
@@ -31,13 +32,13 @@ def peak_mb():
 
 
 def make_step(side, workload):
-    if side == "torch":
+    if side in ("torch", "inference"):
         import torch
 
         say(imported=True, version=torch.__version__)
         import workloads
 
-        return workloads.make(workload)
+        return workloads.make(workload) if side == "torch" else workloads.infer(workload)
     if side == "tuned":
         from msadapter_hook.backend import mindspore  # with the adapter's settings, made before NumPy loads
     else:

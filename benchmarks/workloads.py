@@ -1,6 +1,7 @@
 """Five training steps in plain PyTorch. This one file is run by real PyTorch and by the adapter: it knows neither.
 
 `make(name)` gives a step: a function without arguments that does one whole training step and returns the loss.
+`infer(name)` gives a forward pass over a batch of one, without gradients, that returns the sum of the outputs.
 """
 
 import torch
@@ -148,5 +149,18 @@ def make(name):
         loss.backward()
         optimizer.step()
         return loss.item()
+
+    return step
+
+
+def infer(name):
+    torch.manual_seed(0)
+    model, x, _, _ = MODELS[name]()
+    model.eval()
+    one = x[:1]
+
+    def step():
+        with torch.no_grad():
+            return model(one).sum().item()
 
     return step
