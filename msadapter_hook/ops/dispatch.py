@@ -16,6 +16,7 @@ from msadapter_hook.tape.abstract import Deferred, NoData, Opaque, Watched, foll
 from msadapter_hook.tape.recording import state as recording
 from msadapter_hook.tensor import Tensor, dtypes
 from msadapter_hook.tensor.core import new_storage
+from msadapter_hook.tensor.generator import default_generator
 
 from . import aten, overrides
 from .tables import METHODS, PARTS
@@ -142,7 +143,8 @@ def call(func, args, kwargs):
     if state.disabled or not (state.modes or any(t._dispatches for t in tensors)):
         return _plain(func, func.native(*args, **kwargs))
     if not any(t._dispatches for t in tensors):
-        return _ask(func, tensors, args, kwargs)  # data are here: what a mode lets happen is recorded as it happens
+        result = _ask(func, tensors, args, kwargs)  # data are here: what a mode lets happen is recorded as it happens
+        return _recorded(func, args, kwargs, tensors, result)
     requires = recording.enabled and not recording.symbolic and any(t.requires_grad for t in tensors)
     moving = not recording.symbolic and _has_tangents(tensors)
     values = _traced(func, args, kwargs) if requires or moving else None
@@ -155,6 +157,25 @@ def call(func, args, kwargs):
     if requires or moving:
         result = _placed(func, values, result, tensors, written)
     return result
+
+
+def _recorded(func, args, kwargs, tensors, result):
+    """What a mode gave for plain tensors: something other than the operator's own result takes that one's place in the graph."""
+    if not recording.enabled or func.written or not any(t.requires_grad for t in tensors):
+        return result
+    made = list(tensors_in(result))
+    if all(t.requires_grad or not (t._dtype.is_floating_point or t._dtype.is_complex) for t in made):
+        return result
+    drawn = default_generator.get_state()
+    values = _traced(func, args, kwargs)
+    if default_generator.get_state().value.numpy.tobytes() != drawn.value.numpy.tobytes():
+        default_generator.set_state(drawn)
+        if values is None or any(v.requires_grad for v in values):
+            raise NotImplementedError(f"a __torch_dispatch__ mode gave a result of its own for {func}, whose gradient depends on what "
+                                      "it draws; let the operator run")
+    if values is None or len(values) != len(made) or any(v.shape != tuple(t._size) for v, t in zip(values, made)):
+        return result
+    return _placed(func, values, result, tensors, [])
 
 
 def _plain(func, result):

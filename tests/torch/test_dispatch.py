@@ -25,6 +25,33 @@ class Log(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+class Replaying(TorchDispatchMode):
+    """Gives the results of `target` that were put by, in place of calling it."""
+
+    def __init__(self, target, results):
+        super().__init__()
+        self.target, self.results = target, results
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return self.results.pop(0) if func is self.target else func(*args, **(kwargs or {}))
+
+
+def test_a_result_of_the_mode_s_own_has_the_operator_s_gradient():
+    x, w = torch.tensor([[1.0, 2.0]], requires_grad=True), torch.tensor([[3.0], [-1.0]], requires_grad=True)
+    with Replaying(torch.ops.aten.mm.default, [torch.tensor([[7.0]])]):
+        y = torch.sin(x) @ w
+    assert y.item() == 7.0 and y.grad_fn.name() == "MmBackward0"
+    y.sum().backward()
+    assert torch.allclose(x.grad, x.detach().cos() * w.detach().T) and torch.allclose(w.grad, x.detach().sin().T)
+    with Replaying(torch.ops.aten.rand_like.default, [torch.ones(1, 2)]):
+        assert not torch.rand_like(x).requires_grad
+    with Replaying(torch.ops.aten.native_dropout.default, [(torch.ones(1, 2), torch.ones(1, 2, dtype=torch.bool))]):
+        with pytest.raises(NotImplementedError, match="whose gradient depends on what it draws"):
+            torch.native_dropout(x, 0.5, True)
+    with torch.no_grad(), Replaying(torch.ops.aten.mm.default, [torch.tensor([[7.0]])]):
+        assert not (x @ w).requires_grad
+
+
 class Wrapped(torch.Tensor):
     """A tensor that has another inside, and does to it whatever is done to itself."""
 

@@ -12,9 +12,9 @@ from msadapter_hook.ops.autocast import state as _autocast_state
 
 from .. import is_grad_enabled
 
-__all__ = ["CheckpointError", "CheckpointPolicy", "DefaultDeviceType", "check_backward_validity", "checkpoint", "checkpoint_sequential",
-           "create_selective_checkpoint_contexts", "detach_variable", "get_device_states", "noop_context_fn",
-           "set_checkpoint_debug_enabled", "set_checkpoint_early_stop", "set_device_states"]
+__all__ = ["CheckpointError", "CheckpointPolicy", "DefaultDeviceType", "SelectiveCheckpointContext", "check_backward_validity",
+           "checkpoint", "checkpoint_sequential", "create_selective_checkpoint_contexts", "detach_variable", "get_device_states",
+           "noop_context_fn", "set_checkpoint_debug_enabled", "set_checkpoint_early_stop", "set_device_states"]
 
 
 def noop_context_fn():
@@ -137,10 +137,50 @@ class CheckpointPolicy(_enum.Enum):
     PREFER_CPU_OFFLOAD = 5
 
 
+_SAVED = frozenset(policy for policy in CheckpointPolicy if not policy.name.endswith("RECOMPUTE"))
+
+
+class SelectiveCheckpointContext:
+    """What a policy is told: whether the region is computed again. Source: PyTorch, the same name."""
+
+    def __init__(self, *, is_recompute):
+        self.is_recompute = is_recompute
+
+
 def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation=False):
-    """Refused: a region is computed again as a whole. Source: PyTorch, torch.utils.checkpoint.create_selective_checkpoint_contexts."""
-    raise _unsupported("torch.utils.checkpoint.create_selective_checkpoint_contexts",
-                       "a region is computed again as a whole; leave what is to be kept outside of it")
+    """The two contexts of a selective checkpoint: `functools.partial` of this is a `context_fn`.
+
+    `policy_fn_or_list`: `policy(ctx, op, *args, **kwargs)` gives a CheckpointPolicy (or True to save) for each operator of `torch.ops`
+    that the region calls, or a list of those whose results are saved. What is saved is not computed again; a write to it is an error
+    unless `allow_cache_entry_mutation`. TypeError for another policy, ValueError for what is no operator of `torch.ops`. Offloading
+    saves on the CPU, where everything is. Source: PyTorch, torch.utils.checkpoint.create_selective_checkpoint_contexts.
+    """
+    from ._selective import contexts
+
+    if isinstance(policy_fn_or_list, list):
+        policy = _listed(policy_fn_or_list)
+    elif callable(policy_fn_or_list):
+        policy = policy_fn_or_list
+    else:
+        raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
+
+    def saves(op, args, kwargs):
+        chosen = policy(SelectiveCheckpointContext(is_recompute=False), op, *args, **kwargs)
+        return chosen in _SAVED if isinstance(chosen, CheckpointPolicy) else bool(chosen)
+
+    return contexts(saves, allow_cache_entry_mutation)
+
+
+def _listed(ops):
+    from .._ops import OpOverload
+
+    for op in ops:
+        if not isinstance(op, OpOverload):
+            text = f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}. "
+            if type(op).__name__.endswith("Packet"):
+                text += f"Please update the OpOverloadPacket to a specific OpOverload. For example, if you have `{op}`, try `{op}.default`."
+            raise ValueError(text)
+    return lambda ctx, op, *args, **kwargs: op in ops
 
 
 class DefaultDeviceType:
