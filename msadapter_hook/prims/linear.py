@@ -56,9 +56,17 @@ def bias_gradient(g, out, a, *rest, **attributes):
     return reduce_sum(g, axes=tuple(i for i in range(g.ndim) if i != 1), keepdims=False)
 
 
-bias_add = Primitive(  # a bias along axis 1; a broadcast Add costs ten times as much
+_SMALL = 2048  # elements up to which Add, broadcasting, costs less than to leave MindSpore's fast way of calling for BiasAdd
+
+
+def _mindspore_bias_add():
+    plain, along = primitive("Add"), primitive("BiasAdd")
+    return lambda a, b: (plain if a.size <= _SMALL and len(a.shape) == 2 else along)(a, b)
+
+
+bias_add = Primitive(  # a bias along axis 1
     "bias_add", host=lambda a, b: a + b.reshape((1, -1) + (1,) * (a.ndim - 2)),
-    mindspore=lambda: primitive("BiasAdd"), vjp=[lambda g, out, a, b: g, bias_gradient],
+    mindspore=_mindspore_bias_add, vjp=[lambda g, out, a, b: g, bias_gradient],
     uses_output=False, guard=lambda a, b: a.size > 0 and a.ndim in (2, 4))
 
 
