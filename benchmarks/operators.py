@@ -1,6 +1,6 @@
 """The operators that programs use most, at about 250,000 elements, under the hook and under real PyTorch.
 
-    python -m benchmarks.operators --torch PYTHON [--json FILE] [--only TEXT] [--worst N]
+    python -m benchmarks.operators --torch PYTHON [--json FILE] [--only TEXT] [--worst N] [--kernels KIND]
 
 The table is sorted by the ratio to PyTorch (2 threads). Calls that fail are listed; exit status 1 where there are any.
 """
@@ -333,7 +333,7 @@ def worker(only):
     print("RESULT " + json.dumps(results), flush=True)
 
 
-def measure(side, python, only):
+def measure(side, python, only, kernels=None):
     command = [
         python,
         *(["-m", "msadapter_hook"] if side == "hook" else []),
@@ -342,7 +342,7 @@ def measure(side, python, only):
         "--only",
         only,
     ]
-    env = {**environment(side, None), "PYTHONPATH": str(HERE.parent)}
+    env = {**environment(side, kernels), "PYTHONPATH": str(HERE.parent)}
     if side == "torch":
         env["MSADAPTER_HOOK"] = "0"
     run = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
@@ -359,12 +359,13 @@ def main():
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--only", metavar="TEXT", default="", help="only the operators whose name contains this")
     parser.add_argument("--worst", type=int, help="print this many rows only")
+    parser.add_argument("--kernels", choices=("host", "mindspore"), help="kernels of the hook (MSADAPTER_KERNELS)")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
         return worker(args.only)
 
-    hook = measure("hook", sys.executable, args.only)
+    hook = measure("hook", sys.executable, args.only, args.kernels)
     torch = measure("torch", args.torch, args.only) if args.torch else {}
     rows, failed = [], []
     for name, time_us in hook.items():

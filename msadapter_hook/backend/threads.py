@@ -3,6 +3,8 @@
 import os
 import threading
 
+import numpy as np
+
 
 class _Helper:
     """A thread that does one job at a time; handing one over costs some 10 µs."""
@@ -16,6 +18,7 @@ class _Helper:
         threading.Thread(target=self._work, name="msadapter_hook helper", daemon=True).start()
 
     def _work(self):
+        np.seterr(all="ignore")  # of this thread: floating-point events pass without a warning, as in PyTorch
         while True:
             self._asked.acquire()
             try:

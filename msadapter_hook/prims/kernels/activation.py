@@ -1,13 +1,12 @@
 """Activations and softmax: each with a gradient in one pass, over the memory as it lies."""
 
 import math
-from functools import partial
 from threading import Lock
 
 import numpy as np
 import scipy.special as sp
 
-from msadapter_hook.backend import onednn, threads
+from msadapter_hook.backend import onednn
 from msadapter_hook.backend.onednn import (
     CLIP,
     GELU_ERF,
@@ -28,14 +27,13 @@ from msadapter_hook.backend.onednn import (
 from msadapter_hook.tape.kernel import Kernel
 
 from .. import activation, pointwise, reduction
-from .elementwise import evaluate, formula
-from .layout import alike, dense, has_nan, memory_of
+from .elementwise import available, beside, evaluate, formula, in_halves
+from .layout import alike, dense, has_nan
 from .linear import FLOATS
 from .trust import Family
 
 _BITS = {4: np.int32, 8: np.int64}
 _LIBRARY = 1 << 14  # numbers from which on the library beats a single pass of NumPy
-_HALVES = 1 << 16  # numbers from which on several passes of NumPy pay on two processors
 
 
 # ------------------------------------------------------------------------------------------------ pieces of lines
@@ -187,26 +185,54 @@ def _by_formula(choose, least=1):
     return forward, backward
 
 
-def _logistic(a, y):
+def _shifted_power(a, y):
+    """1 + exp(-a)."""
     np.negative(a, out=y)
     np.exp(y, out=y)
     y += 1
+
+
+def _logistic(a, y):
+    _shifted_power(a, y)
     np.divide(1, y, out=y)
+
+
+def _silu(a, y):
+    _shifted_power(a, y)
+    np.divide(a, y, out=y)
+
+
+def _mish(a, y):
+    """a tanh(log(1 + e)) for e = exp(a) is a p / (p + 2) for p = e (e + 2); from 20 on that is a."""
+    np.minimum(a, 20, out=y)
+    np.exp(y, out=y)
+    y *= y + 2
+    y /= y + 2
+    y *= a
 
 
 def _sigmoid(keep, a):
     """As PyTorch writes it: the library's is off by more."""
     if not a.ndim:
         return None
-    a = dense(a)
-    y = np.empty_like(a)
-    x, flat = memory_of(a), memory_of(y)
-    if a.size < _HALVES:
-        _logistic(x, flat)
-    else:
-        parts = slice(0, a.size // 2), slice(a.size // 2, a.size)
-        threads.side_by_side(*[partial(_logistic, x[p], flat[p]) for p in parts])
+    y = in_halves(_logistic, a)
     return y, y
+
+
+def _with_gradient_of(formula, function):
+    """Forward by NumPy, as exactly as PyTorch; backward by the library."""
+
+    def forward(keep, a):
+        if not a.size or not a.ndim:
+            return None
+        a = dense(a)
+        return in_halves(function, a), (a,) if available() else None
+
+    def backward(kept, grads, needs, a):
+        a, = kept
+        return [evaluate(True, formula, 1, 0, a, alike(grads[0], a))]
+
+    return Kernel(forward, backward)
 
 
 def _softmax(keep, a, *, axis):
@@ -232,15 +258,20 @@ def _softmax_back_by(kept, grads, needs, a, *, axis):
 
 KERNELS = {
     pointwise.sigmoid: Kernel(_sigmoid, _sigmoid_back, dtypes=FLOATS),
-    pointwise.tanh: Kernel(_keeping_result(pointwise.tanh.host), _tanh_back, dtypes=FLOATS),
-    activation.silu: Kernel(*_by_formula(lambda: (SWISH, 1, 0))),
-    activation.mish: Kernel(*_by_formula(lambda: (MISH, 0, 0))),
+    pointwise.tanh: Kernel(_keeping_result(lambda a: in_halves(np.tanh, a)), _tanh_back, dtypes=FLOATS),
     activation.hardswish: Kernel(*_by_formula(lambda: (HARD_SWISH, 1 / 6, 0.5), _LIBRARY)),
     reduction.softmax: Kernel(_softmax, _softmax_back_by),
     reduction.log_softmax: Kernel(_keeping_result(reduction.log_softmax.host), _log_softmax_back, dtypes=FLOATS),
 }
+#: slow functions whose many numbers are divided between two processors; the results are the same
+_BESIDE = [getattr(pointwise, name) for name in (
+    "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid erf erfc erfinv "
+    "softplus pow_number").split()] + [activation.log_sigmoid, activation.softplus_beta, activation.elu, activation.celu]
 #: as exact as PyTorch, to the last bit or nearly so: these serve without the switch, too
 EXACT = {
+    **{primitive: Kernel(beside(primitive.host), dtypes=FLOATS) for primitive in _BESIDE},
+    activation.silu: _with_gradient_of(SWISH, _silu),
+    activation.mish: _with_gradient_of(MISH, _mish),
     pointwise.relu: Kernel(_relu, _relu_back, dtypes=FLOATS),
     pointwise.where: Kernel(_where, dtypes=frozenset([np.dtype(bool)])),
     activation.gelu: Kernel(*_by_formula(lambda *, approximate: (GELU_TANH if approximate == "tanh" else GELU_ERF, 0, 0))),
@@ -248,4 +279,4 @@ EXACT = {
     activation.clamp_range: Kernel(_limited, _clamp_back),
     activation.hardtanh: Kernel(_limited, _hardtanh_back),
 }
-KERNELS.update(EXACT)
+KERNELS = {**EXACT, **KERNELS}

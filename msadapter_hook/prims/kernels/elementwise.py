@@ -1,5 +1,5 @@
-"""Formulas of oneDNN over so many numbers as there are: in blocks of sizes that are powers of two, so that a new shape needs no new
-operation, and on two processors where there are many."""
+"""Functions of single numbers, of many on two processors: NumPy's as they are, and formulas of oneDNN in blocks of sizes that are
+powers of two, so that a new shape needs no new operation."""
 
 from functools import partial
 from threading import Lock
@@ -9,11 +9,37 @@ import numpy as np
 from msadapter_hook.backend import onednn, threads
 from msadapter_hook.backend.onednn import SOURCE, TARGET, TRAINING, Description, Operation, gradient
 
-from .layout import memory_of
+from .layout import dense, memory_of
 from .trust import Family
 
 _BLOCK = 1 << 16  # numbers of the largest operation
-_HALVES = 1 << 18  # numbers from which on a second processor pays
+_HALVES = 1 << 18  # numbers from which on a second processor pays for a formula of the library
+_SLOW_HALVES = 1 << 16  # the same for functions of NumPy that take a nanosecond a number or more
+
+
+def in_halves(function, a):
+    """`function(x, y)`, which puts the results for a vector x into y, over all numbers of `a`; the result lies in memory as `a`."""
+    a = dense(a)
+    made = np.empty_like(a)
+    x, y = memory_of(a), memory_of(made)
+    middle = a.size // 2 if a.size >= _SLOW_HALVES else 0
+    threads.each([partial(function, x[at], y[at]) for at in ([slice(0, middle), slice(middle, None)] if middle else [slice(None)])])
+    return made
+
+
+def beside(host):
+    """The forward of a kernel: NumPy's `host` over two halves of many numbers; fewer are left to it."""
+
+    def put(x, y, attributes):
+        y[...] = host(x, **attributes)
+
+    def forward(keep, a, **attributes):
+        if a.size < _SLOW_HALVES or not a.ndim:
+            return None
+        return in_halves(partial(put, attributes=attributes), a), None
+
+    return forward
+
 
 
 class Formula:
@@ -43,10 +69,15 @@ def _cover(make, half, arrays):
         made(*[a[n - block:] for a in arrays])
 
 
+def available():
+    """Whether formulas of the library can be evaluated."""
+    return _family.trusted
+
+
 def evaluate(backward, formula, alpha, beta, *arrays):
     """The result of the formula for x, or (`backward`) the gradient of x from x and that of the result; all lie in memory as x
     does, which is dense. None where the library cannot be used, or there is nothing to compute."""
-    if not arrays[0].size or not _family.trusted:
+    if not arrays[0].size or not available():
         return None
     result = np.empty_like(arrays[0])
     _compute(backward, formula, alpha, beta, *map(memory_of, arrays), memory_of(result))
