@@ -376,9 +376,10 @@ class Backward:
                 self.result[leaf] = cotangent
             if not self.accumulate:
                 return
-        accumulate(leaf, "grad", cotangent, self.create_graph, self.layouts)
+        tensor = leaf.tensor() if leaf.tensor is not None else None
+        if tensor is None or tensor._leaf is not None:  # otherwise it has been frozen since it was recorded
+            accumulate(leaf, "grad", cotangent, self.create_graph, self.layouts)
         if leaf.post_hooks:
-            tensor = leaf.tensor()
             for hook in list(leaf.post_hooks.values()):
                 hook(tensor)
 
