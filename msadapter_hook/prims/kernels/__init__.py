@@ -11,9 +11,10 @@ __all__ = ["KERNELS", "install", "status"]
 
 _FAMILIES = (activation, attention, convolution, linear, loss, movement, normalization, pooling, recurrent, resampling)
 KERNELS = {primitive: kernel for family in _FAMILIES for primitive, kernel in family.KERNELS.items()}
+_EXACT = {**activation.EXACT, **normalization.EXACT}
 
 
 def install(preferred):
     """Give the primitives their host kernels: all where they are `preferred`, else those that are exact."""
-    for primitive, kernel in (KERNELS if preferred else activation.EXACT).items():
+    for primitive, kernel in (KERNELS if preferred else _EXACT).items():
         primitive.kernel = kernel

@@ -260,18 +260,18 @@ KERNELS = {
     pointwise.sigmoid: Kernel(_sigmoid, _sigmoid_back, dtypes=FLOATS),
     pointwise.tanh: Kernel(_keeping_result(lambda a: in_halves(np.tanh, a)), _tanh_back, dtypes=FLOATS),
     activation.hardswish: Kernel(*_by_formula(lambda: (HARD_SWISH, 1 / 6, 0.5), _LIBRARY)),
-    reduction.softmax: Kernel(_softmax, _softmax_back_by),
     reduction.log_softmax: Kernel(_keeping_result(reduction.log_softmax.host), _log_softmax_back, dtypes=FLOATS),
 }
 #: slow functions whose many numbers are divided between two processors; the results are the same
 _BESIDE = [getattr(pointwise, name) for name in (
     "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid erf erfc erfinv "
     "softplus pow_number").split()] + [activation.log_sigmoid, activation.softplus_beta, activation.elu, activation.celu]
-#: as exact as PyTorch, to the last bit or nearly so: these serve without the switch, too
+#: as exact as PyTorch, to the last bit or nearly so, or as NumPy: these serve without the switch, too
 EXACT = {
     **{primitive: Kernel(beside(primitive.host), dtypes=FLOATS) for primitive in _BESIDE},
     activation.silu: _with_gradient_of(SWISH, _silu),
     activation.mish: _with_gradient_of(MISH, _mish),
+    reduction.softmax: Kernel(_softmax, _softmax_back_by),
     pointwise.relu: Kernel(_relu, _relu_back, dtypes=FLOATS),
     pointwise.where: Kernel(_where, dtypes=frozenset([np.dtype(bool)])),
     activation.gelu: Kernel(*_by_formula(lambda *, approximate: (GELU_TANH if approximate == "tanh" else GELU_ERF, 0, 0))),
