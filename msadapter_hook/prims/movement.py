@@ -266,7 +266,7 @@ def _index_add(a, index, source, *, axis):
         index = index.reshape(-1)
     else:
         moved = np.moveaxis(source, axis, 0)
-    if out.ndim == 2 and out.dtype.kind == "f" and out.shape[0] * index.size <= 1 << 22:
+    if out.ndim == 2 and out.dtype.kind == "f" and out.shape[0] * index.size <= 1 << 22 and np.isfinite(moved).all():
         onehot = np.zeros((out.shape[0], index.size), out.dtype)  # a product beats add.at by far for small tables
         onehot[index, np.arange(index.size)] = 1
         out += onehot @ moved

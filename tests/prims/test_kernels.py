@@ -272,6 +272,27 @@ def test_rows_add_up_where_an_index_comes_again(vocabulary, count):
     np.testing.assert_allclose(total, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("vocabulary, count", [(7, 20), (300, 400)])
+def test_an_infinite_row_stays_where_it_is_added(vocabulary, count):
+    index, rows = np.arange(count) % vocabulary, np.ones((count, 300), np.float32)
+    rows[3] = np.inf
+    total = np.zeros((vocabulary, 300), np.float32)
+    add_rows(total, index, rows)
+    assert np.isinf(total[3]).all() and np.isfinite(np.delete(total, 3, 0)).all()
+
+
+@pytest.mark.parametrize("axis, shape", [(0, (4,)), (1, (4,)), (1, (2, 2)), (2, ()), (-1, (4,))])
+def test_rows_are_added_by_index_along_any_axis(axis, shape):
+    axis %= 3
+    index = np.array([1, -1, 1, 0])[:max(1, int(np.prod(shape)))].reshape(shape)
+    a = numbers(3, 4, 5)
+    source = numbers(*a.shape[:axis], *shape, *a.shape[axis + 1:])
+    found, _ = kernels.KERNELS[prims.index_add].forward(False, a, index, source, axis=axis)
+    np.testing.assert_allclose(found, prims.index_add.host(a, index, source, axis=axis), rtol=1e-6)
+    if shape:
+        assert kernels.KERNELS[prims.index_add].forward(False, a, index + 5, source, axis=axis) is None
+
+
 def test_windows_add_up_in_one_array():
     into = kernels.KERNELS[prims.strided_slice].into
     first = into(None, np.ones((2, 2), np.float32), (2, 4), np.dtype(np.float32), start=(0, 0), stop=(2, 2), step=(1, 1))

@@ -1,13 +1,15 @@
-"""Gradients of windows and of rows by index, added in place to what other windows of the same tensor have brought."""
+"""Rows added by index; gradients of windows and of rows, added in place to what other windows of the same tensor have brought."""
 
 import numpy as np
 
 from msadapter_hook.tape.kernel import Kernel
 
 from .. import movement
+from .layout import is_finite
 from .linear import FLOATS, product
 
 _ONE_HOT = 1 << 20  # elements of a one-hot matrix up to which a product with it beats sorting
+_FEW = 1 << 15  # elements of the rows that are added to, likewise
 
 
 def _into_window(total, g, shape, dtype, *, start, stop, step):
@@ -22,7 +24,7 @@ def _into_window(total, g, shape, dtype, *, start, stop, step):
 
 def add_rows(total, index, rows):
     """Add `rows` (K, D) to the rows of `total` (V, D) at `index` (K,), which may name a row many times; in place."""
-    if total.shape[0] * index.size <= _ONE_HOT:
+    if total.shape[0] * index.size <= _ONE_HOT and total.size <= _FEW and is_finite(rows):  # 0 times infinity would be NaN
         hot = np.zeros((total.shape[0], index.size), total.dtype)
         hot[index, np.arange(index.size)] = 1
         total += product(hot, rows)
@@ -47,7 +49,18 @@ def _into_rows(total, g, shape, dtype, index, *, axis):
     return total
 
 
+def _index_add(keep, a, index, source, *, axis):
+    if not a.ndim or not source.size or not -a.shape[axis] <= index.min() <= index.max() < a.shape[axis]:
+        return None
+    return _into_rows(np.array(a, order="C"), source, a.shape, a.dtype, index, axis=axis), None
+
+
+#: in the order of PyTorch where an index comes again: this serves without the switch, too
+EXACT = {
+    movement.index_add: Kernel(_index_add, dtypes=FLOATS),
+}
 KERNELS = {
+    **EXACT,
     movement.strided_slice: Kernel(into=_into_window, dtypes=FLOATS),
     movement.gather: Kernel(into=_into_rows, dtypes=FLOATS),
 }
