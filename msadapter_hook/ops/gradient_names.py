@@ -98,6 +98,11 @@ def _max_unpool(result, given):
     return "SqueezeBackward1" if n == 1 else f"MaxUnpool{n}DBackward0"
 
 
+def _adaptive(dims):
+    """One number for each image is its mean."""
+    return lambda result, given: f"AdaptiveAvgPool{dims}DBackward0" if any(n != 1 for n in result.shape[-dims:]) else "MeanBackward1"
+
+
 def _fractional(result, given):
     return f"FractionalMaxPool{len(given('output_size'))}DBackward0"
 
@@ -203,6 +208,8 @@ NAMES = {
     "nn.functional.conv_transpose2d": _unbatched(2, "ConvolutionBackward0"),
     "nn.functional.conv_transpose3d": _unbatched(3, "ConvolutionBackward0"),
     "nn.functional.adaptive_avg_pool1d": "SqueezeBackward1",
+    "nn.functional.adaptive_avg_pool2d": _adaptive(2),
+    "nn.functional.adaptive_avg_pool3d": _adaptive(3),
     "_max_unpool": _max_unpool,
     "_fractional_max_pool": _fractional,
     "_interpolate": _interpolate,
@@ -242,7 +249,18 @@ NAMES = {
     "pixel_shuffle": "PixelShuffleBackward0",
     "pixel_unshuffle": "PixelUnshuffleBackward0",
     "channel_shuffle": "ChannelShuffleBackward0",
-    "trapezoid.dx": "MulBackward0",
+    "trapezoid.dx": "MulBackward1",
+    "trapezoid.x": "DivBackward1",
+    "cumulative_trapezoid.x": "DivBackward1",
+    "diag": lambda result, given: "DiagEmbedBackward0" if given("self").ndim == 1 else "DiagonalBackward0_copy",
+    "diagflat": "DiagEmbedBackward0",
+    "slice_scatter": "SliceScatterBackward0",
+    "vander": lambda result, given: "CopySlices" if given("increasing") else "FlipBackward0",
+    "linalg.vander": "CatBackward0",
+    "normal.Tensor_float": "NormalBackward1",
+    "normal.float_Tensor": "NormalBackward2",
+    "normal.Tensor_Tensor": "NormalBackward3",
+    "nn.functional.affine_grid": "AffineGridGeneratorBackward0",
     "unsafe_split": "UnsafeSplitBackward0",
     "unsafe_chunk": "UnsafeSplitBackward0",
     "narrow_copy": "NarrowCopyBackward0",

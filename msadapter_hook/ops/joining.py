@@ -138,7 +138,7 @@ for _one in (atleast_1d, atleast_2d, atleast_3d):
     _whole_or_each(_one)
 
 
-@composite("block_diag(Tensor[] tensors) -> Tensor", forms="function")
+@composite("_block_diag(Tensor[] tensors) -> Tensor", forms="function")
 def _block_diag(tensors):
     """The tensors as blocks along the diagonal of a matrix. Source: PyTorch, torch.block_diag."""
     blocks = []
@@ -193,7 +193,7 @@ def broadcast_tensors(*tensors):
 @plain
 def block_diag(*tensors):
     """The tensors as blocks along the diagonal of a matrix. Source: PyTorch, torch.block_diag."""
-    return _block_diag(variadic(tensors))
+    return call("_block_diag", variadic(tensors))
 
 
 @plain

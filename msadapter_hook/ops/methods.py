@@ -295,8 +295,11 @@ def fill_(self, value):
         new = self.value.detach()
     else:
         new = from_data(np.full(self._size, from_data(arguments.scalar(value), self._dtype).value.numpy)).value
+    name = f"FillBackward{3 if isinstance(value, Tensor) else 2}"
+    if new.requires_grad:
+        new.node.operator = name
     self._write(new)
-    _name_overwrite(self, f"FillBackward{1 if isinstance(value, Tensor) else 2}")
+    _name_overwrite(self, name)
     return self
 
 

@@ -23,6 +23,30 @@ def weights():
     return leaf(2, 3), leaf(2)
 
 
+M, A, C = leaf(3, 3), leaf(3), leaf(2, 3, 4, 4)
+NAMED = [
+    (lambda: torch.block_diag(M, A), "BlockDiagBackward0"), (lambda: torch.diag(A, 1), "DiagEmbedBackward0"),
+    (lambda: torch.diag(M), "DiagonalBackward0_copy"), (lambda: torch.diagflat(M), "DiagEmbedBackward0"),
+    (lambda: torch.trapezoid(A), "MulBackward1"), (lambda: torch.trapezoid(A, torch.arange(3.0)), "DivBackward1"),
+    (lambda: torch.cumulative_trapezoid(A, torch.arange(3.0)), "DivBackward1"),
+    (lambda: torch.slice_scatter(M, A[None], 0, 0, 1), "SliceScatterBackward0"), (lambda: torch.vander(A), "FlipBackward0"),
+    (lambda: torch.vander(A, increasing=True), "CopySlices"), (lambda: torch.linalg.vander(A), "CatBackward0"),
+    (lambda: torch.normal(A, 1.0), "NormalBackward1"), (lambda: torch.normal(0.0, A.abs()), "NormalBackward2"),
+    (lambda: torch.normal(A, A.abs()), "NormalBackward3"), (lambda: A.clone().fill_(torch.tensor(2.0)), "FillBackward3"),
+    (lambda: A.clone().fill_(A[0]), "FillBackward3"), (lambda: A.clone().fill_(2.0), "FillBackward2"),
+    (lambda: F.adaptive_avg_pool2d(C, 1), "MeanBackward1"), (lambda: F.adaptive_avg_pool2d(C, 2), "AdaptiveAvgPool2DBackward0"),
+    (lambda: F.adaptive_avg_pool3d(C, (1, 2, 1)), "AdaptiveAvgPool3DBackward0"), (lambda: F.adaptive_avg_pool3d(C, 1), "MeanBackward1"),
+    (lambda: F.affine_grid(leaf(1, 2, 3), (1, 1, 2, 2), align_corners=False), "AffineGridGeneratorBackward0"),
+]
+
+
+@pytest.mark.parametrize("make, name", NAMED)
+def test_operators_made_of_others_bear_pytorchs_name(make, name):
+    out = make()
+    assert out.grad_fn.name() == name
+    out.sum().backward()
+
+
 PRODUCTS = [
     ((3,), "ViewBackward0[AddmmBackward0[AccumulateGrad, ViewBackward0[AccumulateGrad], TBackward0[AccumulateGrad]]]",
      "SqueezeBackward4[MmBackward0[UnsqueezeBackward0[AccumulateGrad], TBackward0[AccumulateGrad]]]",
