@@ -99,6 +99,8 @@ CASES = {
     "matrix along the last axis": (prims.axis_map, [numbers(3, 4, 5), numbers(6, 5)], {"axis": 2}),
     "layer norm": (prims.row_norm, [numbers(5, 8) * 2 + 3, numbers(8), numbers(8, seed=1)], {"eps": 1e-3}),
     "cross entropy": (prims.sparse_cross_entropy, [numbers(6, 5), np.array([0, 4, 2, 2, 1, 3])], {}),
+    "smooth L1": (prims.smooth_l1, [numbers(6, 5), numbers(6, 5, seed=1)], {"beta": 1.0}),
+    "smooth L1, soon straight": (prims.smooth_l1, [numbers(6, 5), numbers(6, 5, seed=1)], {"beta": 0.3}),
     "lstm": (prims.lstm, list(GATES), {}),
     "lstm, in halves": (prims.lstm, [numbers(20, 9, 32), *numbers(2, 9, 64), numbers(256, 32) / 8, numbers(256, 64) / 8, numbers(256)], {}),
     "gru, in halves": (prims.gru, [numbers(20, 9, 32), numbers(9, 64), numbers(192, 32) / 8, numbers(192, 64) / 8, numbers(192),

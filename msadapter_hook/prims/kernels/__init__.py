@@ -11,7 +11,7 @@ __all__ = ["KERNELS", "install", "status"]
 
 _FAMILIES = (activation, attention, convolution, linear, loss, movement, normalization, pooling, recurrent, resampling)
 KERNELS = {primitive: kernel for family in _FAMILIES for primitive, kernel in family.KERNELS.items()}
-_EXACT = {**activation.EXACT, **movement.EXACT, **normalization.EXACT}
+_EXACT = {**activation.EXACT, **loss.EXACT, **movement.EXACT, **normalization.EXACT}
 
 
 def install(preferred):
