@@ -61,6 +61,7 @@ CASES = {
     "softmax": (prims.softmax, [numbers(2, 3, 7)], {"axis": 2}),
     "softmax of the middle": (prims.softmax, [numbers(2, 3, 7)], {"axis": 1}),
     "log_softmax": (prims.log_softmax, [numbers(4, 7)], {"axis": 1}),
+    "log_softmax of many": (prims.log_softmax, [numbers(301, 400)], {"axis": 1}),
     "affine": (prims.affine_map, [numbers(2, 3, 4), numbers(5, 4), numbers(5)], {}),
     "affine, no bias": (prims.affine_map, [numbers(3, 4), numbers(5, 4)], {}),
     "affine, large": (prims.affine_map, [numbers(64, 80), numbers(48, 80), numbers(48)], {}),

@@ -1,12 +1,13 @@
 """Activations and softmax: each with a gradient in one pass, over the memory as it lies."""
 
 import math
+from functools import partial
 from threading import Lock
 
 import numpy as np
 import scipy.special as sp
 
-from msadapter_hook.backend import onednn
+from msadapter_hook.backend import onednn, threads
 from msadapter_hook.backend.onednn import (
     CLIP,
     GELU_ERF,
@@ -33,6 +34,7 @@ from .linear import FLOATS
 from .trust import Family
 
 _BITS = {4: np.int32, 8: np.int64}
+_SLOW_HALVES = 1 << 16  # numbers from which on exponentials of NumPy pay on two processors
 _LIBRARY = 1 << 14  # numbers from which on the library beats a single pass of NumPy
 
 
@@ -246,6 +248,21 @@ def _softmax(keep, a, *, axis):
     return y, (made, y)
 
 
+def _log_softmax(a, *, axis):
+    """By NumPy, of much along other axes than the first in two halves side by side."""
+    host = reduction.log_softmax.host
+    if axis == 0 or a.size < _SLOW_HALVES or a.shape[0] < 2:
+        return host(a, axis=axis)
+    y = np.empty_like(a)
+
+    def half(at):
+        y[at] = host(a[at], axis=axis)
+
+    middle = a.shape[0] // 2
+    threads.side_by_side(partial(half, slice(0, middle)), partial(half, slice(middle, None)))
+    return y
+
+
 def _softmax_back_by(kept, grads, needs, a, *, axis):
     made, y = kept
     if made is None:
@@ -260,7 +277,6 @@ KERNELS = {
     pointwise.sigmoid: Kernel(_sigmoid, _sigmoid_back, dtypes=FLOATS),
     pointwise.tanh: Kernel(_keeping_result(lambda a: in_halves(np.tanh, a)), _tanh_back, dtypes=FLOATS),
     activation.hardswish: Kernel(*_by_formula(lambda: (HARD_SWISH, 1 / 6, 0.5), _LIBRARY)),
-    reduction.log_softmax: Kernel(_keeping_result(reduction.log_softmax.host), _log_softmax_back, dtypes=FLOATS),
 }
 #: slow functions whose many numbers are divided between two processors; the results are the same
 _BESIDE = [getattr(pointwise, name) for name in (
@@ -272,6 +288,7 @@ EXACT = {
     activation.silu: _with_gradient_of(SWISH, _silu),
     activation.mish: _with_gradient_of(MISH, _mish),
     reduction.softmax: Kernel(_softmax, _softmax_back_by),
+    reduction.log_softmax: Kernel(_keeping_result(_log_softmax), _log_softmax_back, dtypes=FLOATS),
     pointwise.relu: Kernel(_relu, _relu_back, dtypes=FLOATS),
     pointwise.where: Kernel(_where, dtypes=frozenset([np.dtype(bool)])),
     activation.gelu: Kernel(*_by_formula(lambda *, approximate: (GELU_TANH if approximate == "tanh" else GELU_ERF, 0, 0))),
