@@ -41,10 +41,11 @@ OPERATORS = {
     "LayerNorm": lambda t, k: F.layer_norm(t[0], t[1].shape, t[1], t[2], k["epsilon"]),
     "Gather": lambda t, k: F.embedding(t[1], t[0]),
     "Transpose": lambda t, k: t[0].permute(t[1]).contiguous(),
-    "ReduceMean": lambda t, k: t[0].mean(t[1], k["keep_dims"]),
+    "ReduceMean": lambda t, k: t[0].mean(t[1], k["keep_dims"]), "ReduceSum": lambda t, k: t[0].sum(t[1], k["keep_dims"]),
     "SparseSoftmaxCrossEntropyWithLogits": lambda t, k: F.cross_entropy(t[0], t[1].long()),
     "LogSoftmax": lambda t, k: F.log_softmax(t[0], k["axis"]),
     "Concat": lambda t, k: torch.cat(t[0], k["axis"]),
+    "RealDiv": lambda t, k: t[0] / t[1], "BroadcastTo": lambda t, k: t[0].expand(k["shape"]).contiguous(),
     "Add": lambda t, k: t[0] + t[1], "Sub": lambda t, k: t[0] - t[1], "Mul": lambda t, k: t[0] * t[1],
     "Equal": lambda t, k: t[0] == t[1], "Select": lambda t, k: torch.where(*t),
     "Neg": lambda t, k: -t[0], "Exp": lambda t, k: t[0].exp(), "Erf": lambda t, k: t[0].erf(), "ReLU": lambda t, k: t[0].relu(),
@@ -79,6 +80,8 @@ def measure(case):
     if name == "LSTM":
         call, inputs = recurrent(args, attributes)
     else:
+        if name not in OPERATORS:
+            sys.exit(f"{name}: say in OPERATORS what PyTorch calls it")
         operator = OPERATORS[name]
         inputs = [a for arg in args for a in (arg if isinstance(arg, tuple) else (arg,))
                   if isinstance(a, torch.Tensor) and a.requires_grad]

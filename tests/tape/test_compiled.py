@@ -68,6 +68,9 @@ STEPS = {
     "lstm": lambda w, x, t: torch.lstm(x[None], (t[None, :, :6], t[None, :, :6]),
                                            [w.repeat(4, 1), w.repeat(4, 1) * 0.5, w.repeat(4, 1)[:, 0], w.repeat(4, 1)[:, 1]],
                                            True, 1, 0.0, True, False, False)[0].sum(),
+    "wide": lambda w, x, t: ((torch.ones(1024, 6, 6) * w + x[0]) * t[1] + w).mean((1, 2)).square().sum(),
+    "whole": lambda w, x, t: (torch.ones(1024, 1, 6) * w + torch.ones(6, 1) * x[0]).square().mean(),
+    "linear bias": lambda w, x, t: F.linear(x, w, w[0]).square().sum() + F.linear(x.repeat(64, 1), w, t[0] * w[1]).sum(),
     "matmul chain": lambda w, x, t: (x @ w @ t.t() @ w.t()).tanh().sum(),
 }
 
