@@ -67,22 +67,30 @@ def angle(self):
 
 
 # ------------------------------------------------------------------------------------------------ lazy conjugation
-def _waiting(tensor, kind):
-    """Whether an odd number of moves of this kind lie between the memory and the tensor."""
-    count = sum(type(m) is kind for m in tensor._moves)
+def _waiting(tensor):
+    """Whether a conjugation, and whether a negation, lies between the memory and the tensor."""
+    chain = tensor._moves
     history = tensor._history
     while history is not None:
-        count += sum(type(m) is kind for m in history.moves)
-        history = history.parent
-    return count % 2 == 1
+        chain, history = history.moves + chain, history.parent
+    conjugated = negated = False
+    for move in chain:
+        kind = type(move)
+        if kind is moves.Conjugate:
+            conjugated = not conjugated
+        elif kind is moves.Negative:
+            negated = not negated
+        elif kind is moves.Part:  # the imaginary part of a conjugate is a negative
+            negated, conjugated = negated ^ (conjugated and not move.real), False
+    return conjugated, negated
 
 
 def is_conj(tensor):
-    return tensor._dtype.is_complex and _waiting(tensor, moves.Conjugate)
+    return tensor._dtype.is_complex and _waiting(tensor)[0]
 
 
 def is_neg(tensor):
-    return _waiting(tensor, moves.Negative)
+    return _waiting(tensor)[1]
 
 
 @composite("is_conj(Tensor self) -> bool")

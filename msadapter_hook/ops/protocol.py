@@ -127,7 +127,7 @@ def __reduce_ex__(self, protocol):
     utils = importlib.import_module(_served(type(self)) + "._utils")
     storage = importlib.import_module(_served(type(self)) + ".storage")
     typed = storage.TypedStorage(wrap_storage=self.untyped_storage(), dtype=self._dtype, _internal=True)
-    arguments = (typed, self._offset, tuple(self._size), self._stride, self.requires_grad, OrderedDict())
+    arguments = (typed, self._offset, tuple(self._size), self._stride, self.requires_grad, OrderedDict(), *utils._waiting(self))
     if type(self) is Tensor and not self.__dict__:
         return utils._rebuild_tensor_v2, arguments
     tensor_module = importlib.import_module(_served(type(self)) + "._tensor")

@@ -13,6 +13,7 @@ from ._utils import (
     _rebuild_tensor_v3,
     _rebuild_wrapper_subclass,
     _set_obj_state,
+    _waiting,
 )
 from .storage import TypedStorage, _legacy_storage_class, _warn_typed_storage_removal
 from .utils.hooks import warn_if_has_hooks
@@ -39,9 +40,9 @@ def _reduce_plain(self):
     geometry = (self.storage_offset(), tuple(self.size()), self.stride())
     hooks = OrderedDict()  # hooks are never saved; the format has a place for them
     if _legacy_storage_class(self.dtype) is None:
-        return _rebuild_tensor_v3, (self.untyped_storage(), *geometry, self.requires_grad, hooks, self.dtype)
+        return _rebuild_tensor_v3, (self.untyped_storage(), *geometry, self.requires_grad, hooks, self.dtype, *_waiting(self))
     storage = TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
-    return _rebuild_tensor_v2, (storage, *geometry, self.requires_grad, hooks)
+    return _rebuild_tensor_v2, (storage, *geometry, self.requires_grad, hooks, *_waiting(self))
 
 
 def _reduce_compound(self):

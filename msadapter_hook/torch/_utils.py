@@ -42,12 +42,17 @@ def _rebuild_tensor(storage, storage_offset, size, stride):
     return storage._tensor(size, stride, storage_offset)
 
 
+def _waiting(tensor):
+    """What a checkpoint notes beside the memory: the conjugation and the negation that wait; () where none does."""
+    found = {name: True for name, waits in (("conj", tensor.is_conj()), ("neg", tensor.is_neg())) if waits}
+    return (found,) if found else ()
+
+
 def _finish(tensor, requires_grad, metadata):
     if metadata:
         for key in ("conj", "neg"):
             if metadata.get(key):
-                # stored without the flag: the values are what the flag would make of them
-                tensor = tensor.conj_physical() if key == "conj" else tensor.neg()
+                tensor = tensor.conj() if key == "conj" else tensor._neg_view()
     if requires_grad:
         tensor.requires_grad_(True)
     return tensor

@@ -346,3 +346,15 @@ def test_handles_of_one_storage_are_told_by_a_number():
     x = torch.zeros(4)
     assert x.untyped_storage()._cdata == x[1:].untyped_storage()._cdata == x.storage()._cdata
     assert x.storage()._cdata != x.clone().storage()._cdata
+
+
+@pytest.mark.parametrize("make", [lambda z: z.conj(), lambda z: z.conj().imag, torch._neg_view, lambda z: torch._neg_view(z).conj()],
+                         ids=["conj", "imag_of_conj", "neg", "neg_conj"])
+def test_what_waits_to_be_conjugated_or_negated_keeps_its_values(make):
+    z = torch.tensor([1 + 2j, 3 - 1j])
+    x = make(z)
+    for back in (roundtrip(x), pickle.loads(pickle.dumps(x))):
+        assert back.tolist() == x.tolist()
+        assert (back.is_conj(), back.is_neg()) == (x.is_conj(), x.is_neg())
+    assert copy.deepcopy(x).tolist() == x.tolist()
+    assert x.__reduce_ex__(2)[1][-1] == {k: True for k, waits in (("conj", x.is_conj()), ("neg", x.is_neg())) if waits}
