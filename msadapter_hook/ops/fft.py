@@ -8,10 +8,11 @@ import scipy.fft
 
 from msadapter_hook import prims
 from msadapter_hook.tape import value_of
-from msadapter_hook.tensor import dtypes
+from msadapter_hook.tensor import dtypes, from_array
 from msadapter_hook.tensor.geometry import wrap_dim
 
 from ._contract import permuted, shaped
+from .creation import _OPTIONS, finish
 from .promotion import dtype_of, floating, promote
 from .registry import composite, operator
 from .tables import call
@@ -219,21 +220,17 @@ for _name, (_kernel, _forward) in _KINDS.items():
 
 
 # ------------------------------------------------------------------------------------------------ frequencies and shifts
-@operator("fftfreq(int n, float d=1.0, *, ScalarType? dtype=None, any layout=None, any device=None, bool "
-          "pin_memory=False, "
-          "bool requires_grad=False) -> Tensor", **FFT)
-def fftfreq(n, d=1.0, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+@composite(f"fftfreq(int n, float d=1.0, {_OPTIONS}) -> Tensor", **FFT)
+def fftfreq(n, d=1.0, dtype=None, layout=None, device=None, pin_memory=None, requires_grad=False):
     """The frequencies of the elements of a transform of length n. Source: PyTorch, torch.fft.fftfreq."""
     i = np.arange(n)
-    return _frequency_values(np.where(i < (n + 1) // 2, i, i - n), n, d, dtype, "fftfreq")
+    return finish(_frequency_values(np.where(i < (n + 1) // 2, i, i - n), n, d, dtype, "fftfreq"), device, requires_grad, layout)
 
 
-@operator("rfftfreq(int n, float d=1.0, *, ScalarType? dtype=None, any layout=None, any device=None, bool "
-          "pin_memory=False, "
-          "bool requires_grad=False) -> Tensor", **FFT)
-def rfftfreq(n, d=1.0, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+@composite(f"rfftfreq(int n, float d=1.0, {_OPTIONS}) -> Tensor", **FFT)
+def rfftfreq(n, d=1.0, dtype=None, layout=None, device=None, pin_memory=None, requires_grad=False):
     """The frequencies of the elements of a half transform of length n. Source: PyTorch, torch.fft.rfftfreq."""
-    return _frequency_values(np.arange(n // 2 + 1), n, d, dtype, "rfftfreq")
+    return finish(_frequency_values(np.arange(n // 2 + 1), n, d, dtype, "rfftfreq"), device, requires_grad, layout)
 
 
 def _frequency_values(i, n, d, dtype, name):
@@ -241,7 +238,7 @@ def _frequency_values(i, n, d, dtype, name):
     if not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(f"{name} requires a floating point or complex dtype")
     kind = dtype.numpy
-    return value_of((i.astype(kind) * np.asarray(1.0 / (n * d), kind)).astype(kind))
+    return from_array((i.astype(kind) * np.asarray(1.0 / (n * d), kind)).astype(kind), dtype)
 
 
 def _shift(self, dim, sign):
