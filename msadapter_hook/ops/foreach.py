@@ -39,13 +39,14 @@ def _each(name, tensors, values):
 
 
 def _two_forms(name, apply, in_place):
-    """Publish `_foreach_name` (a tuple of results) and `_foreach_name_` (each tensor written)."""
+    """Publish `_foreach_name` (a tuple of results) and `_foreach_name_` (each tensor written; gives the list)."""
 
     def function(self, *args, **kwargs):
         return tuple(apply(self, *args, **kwargs))
 
     def method(self, *args, **kwargs):
         in_place(self, *args, **kwargs)
+        return self
 
     function.__doc__ = f"{name} of each tensor of a list. Source: PyTorch, torch._foreach_{name}."
     method.__doc__ = f"{name} of each tensor of a list, in place. Source: PyTorch, torch._foreach_{name}_."
@@ -132,6 +133,7 @@ def _foreach_copy_(self, src, non_blocking=False):
     _lists("_foreach_copy_", self, src)
     for t, s in zip(self, src):
         t.copy_(s)
+    return self
 
 
 def _foreach_zero_(self):
@@ -139,6 +141,7 @@ def _foreach_zero_(self):
     _lists("_foreach_zero_", self)
     for t in self:
         t.zero_()
+    return self
 
 
 def _foreach_clone(self, *, memory_format=None):
