@@ -7,7 +7,7 @@ import numpy as np
 
 from msadapter_hook import foreign, prims
 from msadapter_hook.tape import value_of
-from msadapter_hook.tensor import Tensor, dtypes, from_array, share_array, sparse
+from msadapter_hook.tensor import Tensor, UntypedStorage, dtypes, from_array, from_storage, share_array, sparse
 from msadapter_hook.tensor.device import current_device
 from msadapter_hook.tensor.formats import in_channels_last, like_geometry
 
@@ -341,11 +341,26 @@ def _array(flat, dtype):
     return np.array(flat, wide).astype(dtype.numpy) if wide else np.array(flat).astype(dtype.numpy)
 
 
+def _is_storage(data):
+    return isinstance(data, UntypedStorage) or hasattr(data, "_untyped_storage")
+
+
+def _over_storage(storage, dtype):
+    """A flat tensor over a storage, whose memory it shares."""
+    untyped = isinstance(storage, UntypedStorage)
+    own = dtypes.int64 if untyped else storage.dtype
+    if dtype is not None and not untyped and dtype is not own:
+        raise RuntimeError(f"Expected a Storage of type {dtype.scalar_name} or an UntypedStorage, but got {own.scalar_name}")
+    dtype = dtype or own
+    memory = storage if untyped else storage._untyped_storage
+    return from_storage(memory, dtype, (memory.nbytes() // dtype.itemsize,), (1,)).detach()
+
+
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
-    """A new tensor with a copy of `data`. Source: PyTorch, torch.tensor."""
+    """A new tensor with a copy of `data`; over a storage, its memory. Source: PyTorch, torch.tensor."""
     dtype = arguments.scalar_type(dtype) if dtype is not None else None
     device = arguments.device(device) if device is not None else (data.device if isinstance(data, Tensor) else None)
-    made = from_data(data, dtype)
+    made = _over_storage(data, dtype) if _is_storage(data) else from_data(data, dtype)
     return finish(made, device, requires_grad)
 
 

@@ -12,10 +12,7 @@ from .tables import METHODS
 
 
 def _options(dtype):
-    name = {"int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char",
-            "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16"}.get(
-                str(dtype)[6:], str(dtype)[6:])
-    return (f"TensorOptions(dtype={name}, device=cpu, layout=Strided, requires_grad=false (default), "
+    return (f"TensorOptions(dtype={dtype.type_name}, device=cpu, layout=Strided, requires_grad=false (default), "
             "pinned_memory=false (default), memory_format=(nullopt))")
 
 

@@ -274,9 +274,7 @@ def _window(name, length, make, dtype, device, requires_grad, layout):
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")
     dtype = dtype or dtypes.get_default_dtype()
     if not dtype.is_floating_point:
-        names = {"int64": "long int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}
-        kind = names.get(str(dtype)[6:], str(dtype)[6:])
-        raise RuntimeError(f"{name} expects floating point dtypes, got: TensorOptions(dtype={kind}, device=cpu, "
+        raise RuntimeError(f"{name} expects floating point dtypes, got: TensorOptions(dtype={dtype.type_name}, device=cpu, "
                            "layout=Strided (default), requires_grad=false (default), pinned_memory=false, "
                            "memory_format=(nullopt))")
     array = np.ones(length) if length <= 1 else make(length)

@@ -540,11 +540,14 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         other = from_array(np.empty(0, self._dtype.numpy), self._dtype)
     elif isinstance(source, Tensor):
         if source._dtype is not self._dtype:
-            raise RuntimeError(f"Could not set tensor of type {source._dtype} to a tensor of type {self._dtype}")
+            raise RuntimeError(f"Could not set tensor of type {source._dtype.type_name} to a tensor of type {self._dtype.type_name}")
         other = source if size is None else source.detach().as_strided(
             tuple(size), tuple(stride) if stride is not None else geometry.contiguous_stride(size), storage_offset)
     else:
         storage = source if isinstance(source, UntypedStorage) else source._untyped_storage
+        if storage is not source and source.dtype is not self._dtype:
+            raise RuntimeError(f"Expected a Storage of type {self._dtype.type_name} or an UntypedStorage, but got type "
+                               f"{source.dtype.scalar_name} for argument 1 'storage'")
         if size is None:
             size = (storage.nbytes() // self._dtype.itemsize,)
         size = tuple(size)

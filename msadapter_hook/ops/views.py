@@ -33,7 +33,7 @@ def view_dtype(self, dtype):
     """The same bytes read as `dtype`. Source: PyTorch, Tensor.view."""
     old, new = self._dtype.itemsize, dtype.itemsize
     size, stride, offset = tuple(self._size), self._stride, self._offset
-    if dtype is self._dtype:
+    if dtype is self._dtype and not (state.enabled and self.requires_grad):
         return self._view(moves.Reshape(size), size, stride)
     if old != new:
         if not size:

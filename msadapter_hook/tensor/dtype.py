@@ -57,6 +57,12 @@ def _make(cls, **fields):
     return obj
 
 
+_TYPE_NAMES = {  # where C++ has another name than Python
+    "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
+    "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
+    "complex32": "c10::complex<c10::Half>", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
+
+
 class dtype(_Singleton):
     """The type of a tensor's elements.
 
@@ -85,6 +91,11 @@ class dtype(_Singleton):
             raise NotImplementedError(f"{self!r}: tensors of quantized types are not provided; keep the values in "
                                       "floating point or in an integer type")
         raise AttributeError(f"'torch.dtype' object has no attribute '{name}'")
+
+    @property
+    def type_name(self):
+        """The C++ type of an element, as some of PyTorch's error texts have it."""
+        return _TYPE_NAMES.get(self._name, self._name)
 
     def to_real(self):
         """The type of the real part; real types are their own."""
