@@ -397,7 +397,16 @@ def _for_out(overload, bound, out):
     return bound[:at] + (out._dtype,) + bound[at + 1:]
 
 
+_WITHOUT_GRADIENT = frozenset((  # whose results have no gradient, so that `out=` asks nothing of the inputs
+    "all any argmax argmin bucketize eq ge gt heaviside histc isin isneginf isposinf le linalg.matrix_rank logical_and logical_not "
+    "logical_or logical_xor lt multinomial ne nonzero searchsorted signbit").split())
+_OUT_LIKE_INPUT = {  # whose `out=` must have the very dtype of the input, and the words for it
+    **dict.fromkeys(("abs", "bitwise_not", "ceil", "conj_physical", "floor", "frac", "neg", "round", "sgn", "sign", "trunc"),
+                    "Found dtype {out} but expected {input}"),
+    "nan_to_num": "nan_to_num: dtype of out: {out} should be same as input: {input}",
+}
 _EXACT_OUT = {  # whose `out=` must have the very dtype of the result
+    **dict.fromkeys(("isposinf", "isneginf", "signbit"), "{name} does not support non-boolean outputs."),
     "aminmax": "Expected out tensor to have dtype {want}, but got {got} instead",
     "nonzero": "nonzero: Expected out tensor to have scalar type {want} but got scalar type {got}",
     "gather": "Expected out tensor to have dtype {want}, but got {got} instead",
@@ -418,7 +427,7 @@ def _call_out(entry, out, args, kwargs):
         if not isinstance(o, Tensor):
             raise TypeError(f"{entry.short}(): argument 'out' must be Tensor, not {arguments.type_name(o)}")
     if state.enabled:
-        if any(isinstance(t, Tensor) and t.requires_grad for t in inputs):
+        if entry.name not in _WITHOUT_GRADIENT and any(isinstance(t, Tensor) and t.requires_grad for t in inputs):
             raise RuntimeError(f"{entry.short}(): functions with out=... arguments don't support automatic "
                                "differentiation, but one of the arguments requires grad.")
         if any(o.requires_grad for o in outs):
@@ -432,6 +441,13 @@ def _call_out(entry, out, args, kwargs):
             raise RuntimeError(SELF_OVERLAP)
     if overload.factory is not None:
         bound = _for_out(overload, bound, outs[0])
+    if entry.name in _OUT_LIKE_INPUT:
+        given, wanted = outs[0]._dtype, bound[0]._dtype
+        if given is not wanted and not (entry.name == "abs" and wanted.is_complex and not given.is_complex):
+            if (wanted.is_complex and entry.name in ("ceil", "floor", "sign", "trunc")
+                    or entry.name == "neg" and wanted.scalar_name == "Bool"):
+                overload.run(bound)  # which says that the operator is not meant for these
+            raise RuntimeError(_OUT_LIKE_INPUT[entry.name].format(out=given.scalar_name, input=wanted.scalar_name))
     found = compound.involved(overload, bound)
     if found or outs[0]._compound:
         result = compound.run(entry, overload, bound, found or [outs[0]])
@@ -446,7 +462,7 @@ def _call_out(entry, out, args, kwargs):
         names = [t._dtype.scalar_name for t in wrong]
         if entry.name == "aminmax":  # which names the types of C++
             names = [n.lower() for n in names]
-        raise RuntimeError(_EXACT_OUT[entry.name].format(want=names[0], got=names[1]))
+        raise RuntimeError(_EXACT_OUT[entry.name].format(name=entry.short, want=names[0], got=names[1]))
     for o, r in zip(outs, results):
         write_out(entry.short, o, r)
     if not isinstance(result, tuple):
