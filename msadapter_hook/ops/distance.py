@@ -182,6 +182,15 @@ def _cdist_host(a, b, *, p):
     return out
 
 
+def _chebyshev_vjp(g, out, a):
+    """Each coordinate that is as far as the distance gets the whole gradient."""
+    farthest = value_of((np.abs(a.numpy) == out.numpy[..., None]).astype(a.dtype))
+    return prims.sgn(a) * shaped(g, g.shape + (1,)) * farthest
+
+
+_chebyshev = prims.host_call("chebyshev", lambda a: np.abs(a).max(axis=-1, initial=0), vjp=[_chebyshev_vjp])
+
+
 def _cdist_vjp(grads, outs, needs, a, b, *, p):
     g, out = grads[0], outs[0]
     if p == 0:
@@ -196,7 +205,10 @@ def _cdist_vjp(grads, outs, needs, a, b, *, p):
         turned = prims.transpose(w, axes=tuple(range(last - 1)) + (last, last - 1))
         return [da, b * prims.sum(turned, axes=(last,), keepdims=True) - prims.matmul(turned, a)]
     diff = shaped(a, a.shape[:-1] + (1, a.shape[-1])) - shaped(b, b.shape[:-2] + (1,) + b.shape[-2:])
-    full = _norm_vjp(g, out, diff, order=p, axes=(diff.ndim - 1,), keepdims=False)
+    if p == np.inf:
+        full = _chebyshev_vjp(g, out, diff)
+    else:
+        full = _norm_vjp(g, out, diff, order=p, axes=(diff.ndim - 1,), keepdims=False)
     return [prims.sum(full, axes=(full.ndim - 2,), keepdims=False) if needs[0] else None,
             prims.neg(prims.sum(full, axes=(full.ndim - 3,), keepdims=False)) if needs[1] else None]
 
@@ -243,5 +255,5 @@ def pdist(input, p=2.0):
         return tied(value_of(np.zeros(0, input.dtype)), input)
     i, j = np.triu_indices(input.shape[0], 1)
     diff = prims.gather(input, value_of(i), axis=0) - prims.gather(input, value_of(j), axis=0)
-    made = vector_norm_values(diff, order=float(p), axes=(1,), keepdims=False)
+    made = _chebyshev(diff) if p == np.inf else vector_norm_values(diff, order=float(p), axes=(1,), keepdims=False)
     return tied(made, input) if p == 0 else made
