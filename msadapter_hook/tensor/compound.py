@@ -22,7 +22,7 @@ class Compound(Tensor):
 
     __slots__ = ()
     __module__ = "torch"
-    __torch_function__ = classmethod(DISABLED)
+    __torch_function__ = staticmethod(DISABLED)
     _compound = True
     _backend = "Compound"
     _noun = "Compound"

@@ -477,8 +477,9 @@ def _forgets(old, new):
     return any(level.tangent(old) is not None and level.tangent(new) is None for level in state.levels)
 
 
-def DISABLED(cls, func, types, args=(), kwargs=None):
-    """The `__torch_function__` of classes that behave as plain tensors."""
+def DISABLED(func, types, args=(), kwargs=None):
+    """The `__torch_function__` of classes that behave as plain tensors; as PyTorch's it is never bound to its class. Source: PyTorch,
+    torch._C._disabled_torch_function_impl."""
     return Tensor._disabled_torch_function(func, args, kwargs or {})
 
 
@@ -514,7 +515,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if "__torch_dispatch__" in cls.__dict__ and _function(cls) is _function(Tensor):
-            cls.__torch_function__ = classmethod(DISABLED)  # who sees the operators below has no need of the functions
+            cls.__torch_function__ = staticmethod(DISABLED)  # who sees the operators below has no need of the functions
         cls._take_part()
 
     @classmethod

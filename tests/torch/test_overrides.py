@@ -89,6 +89,28 @@ def test_quantized_dtypes_have_names_and_no_tensors():
         torch.ones(2).to(torch.quint8)
 
 
+def test_the_torch_function_of_parameters_is_not_bound_to_a_class():
+    disabled = torch._C._disabled_torch_function_impl
+    assert torch.nn.Parameter.__torch_function__ is disabled
+    assert disabled(torch.add, (), (torch.ones(1), 2), {}).tolist() == [3]
+
+    class Plain(torch.Tensor):
+        __torch_function__ = disabled
+
+    class Asking(Plain):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    assert [type(torch.ones(2).as_subclass(c) + 1) for c in (Plain, Asking)] == [torch.Tensor, torch.Tensor]
+    layer = torch.nn.LazyLinear(3).to("cpu").to(torch.float64)
+    assert layer.weight.dtype == torch.float64 and layer(torch.ones(2, 4, dtype=torch.float64)).shape == (2, 3)
+
+
+def test_gradients_of_convolutions_are_in_the_functional_namespace():
+    assert torch.nn.functional.grad is torch.nn.grad
+
+
 def test_cpu_as_an_accelerator():
     assert torch.cpu.device_count() == 1 and torch.cpu.current_device() == "cpu"
     stream = torch.cpu.Stream()

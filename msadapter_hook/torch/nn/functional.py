@@ -4,6 +4,7 @@ from msadapter_hook.ops import functions as _functions
 
 globals().update(_functions("nn.functional"))
 from .._refusal import refuse_all as _refuse_all  # noqa: E402
+from . import grad  # noqa: E402,F401
 from ._functional_composites import *  # noqa: E402,F403
 
 native_channel_shuffle = _functions()["native_channel_shuffle"]
