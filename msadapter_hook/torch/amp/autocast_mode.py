@@ -30,7 +30,7 @@ class autocast:
         self.fast_dtype = dtype if dtype is not None else _autocast.state.dtype[self.kind]
         self._enabled = enabled
         if device_type == "cuda" and enabled:
-            warnings.warn("User provided device_type of 'cuda', but CUDA is not available. Disabling", UserWarning, stacklevel=2)
+            warnings.warn("CUDA is not available or torch_xla is imported. Disabling autocast.", UserWarning, stacklevel=2)
             self._enabled = False
         if self.kind == "cpu" and enabled and self.fast_dtype not in (bfloat16, float16):
             warnings.warn("In CPU autocast, but the target dtype is not supported. Disabling autocast.\nCPU Autocast only supports "
