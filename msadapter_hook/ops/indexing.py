@@ -203,9 +203,9 @@ class _NoGrad:
 
 
 def index_arrays(size, index):
-    """Index Values with negatives wrapped, checked against `size`. IndexError in PyTorch's words."""
+    """Index Values with negatives wrapped, checked against `size`. IndexError in PyTorch's words, which count the indices only."""
     arrays = []
-    for d, t in index:
+    for place, (d, t) in enumerate(index):
         a = _plain(t) if isinstance(t, Tensor) else t
         n = size[d]
         if a.size:
@@ -214,7 +214,7 @@ def index_arrays(size, index):
                 raise IndexError("index is out of bounds for dimension with size 0")
             if low < -n or high >= n:
                 bad = int(high if high >= n else low)
-                raise IndexError(f"index {bad} is out of bounds for dimension {d} with size {n}")
+                raise IndexError(f"index {bad} is out of bounds for dimension {place} with size {n}")
             if low < 0:
                 a = np.where(a < 0, a + n, a)
         arrays.append(a.astype(np.int64, copy=False))

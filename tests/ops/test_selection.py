@@ -48,3 +48,15 @@ def test_long_rows_are_partitioned_and_agree_with_sorting():
         assert torch.equal(values, whole.values[:, :7]) and torch.equal(indices, whole.indices[:, :7])
     x[1, 5] = float("nan")
     assert torch.topk(x, 1).indices[1].item() == 5
+
+
+@pytest.mark.parametrize("key, place", [
+    ((slice(None), [7]), 0), (([0], [7]), 1), ((0, [7]), 0), ((slice(None), None, [-9]), 0), (([0, 1], slice(0, 1), [7]), None)])
+def test_an_index_out_of_bounds_is_counted_among_the_indices(key, place):
+    x = torch.arange(12.0).view(3, 4)
+    if place is None:
+        x, place = x[:, None], 1
+    with pytest.raises(IndexError, match=f"is out of bounds for dimension {place} with size 4"):
+        x[key]
+    with pytest.raises(IndexError, match=f"is out of bounds for dimension {place} with size 4"):
+        x[key] = 0.0

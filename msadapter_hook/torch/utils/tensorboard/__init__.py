@@ -3,7 +3,8 @@
 try:
     import tensorboard as _tensorboard
 except ImportError as e:
-    raise ImportError("torch.utils.tensorboard needs the package tensorboard: pip install tensorboard") from e
+    raise ModuleNotFoundError("No module named 'tensorboard' (torch.utils.tensorboard needs it: pip install tensorboard)",
+                              name="tensorboard") from e
 
 from tensorboard.summary.writer.record_writer import RecordWriter
 
