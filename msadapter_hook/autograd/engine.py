@@ -323,7 +323,7 @@ class Backward:
             grads = run_node_hooks(node.prehooks, grads, None)
         kernel = node.primitive.kernel
         if (kernel is not None and kernel.into is not None and needs[0] and grads[0].dtype in kernel.dtypes
-                and self._plain() and not node.hooks):
+                and self._plain() and not node.hooks and not grads[0].abstract):
             self._add_into(kernel, node, grads[0])
             results = ()
         elif state.anomaly:

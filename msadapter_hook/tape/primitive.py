@@ -167,7 +167,7 @@ class Primitive:
 
     def cotangents(self, node, grads, needs):
         """Cotangents of the inputs of `node` (None where not needed or zero) from those of its outputs."""
-        if node.kept is not None and not state.enabled and not state.levels:
+        if node.kept is not None and not state.enabled and not state.levels and not any(g is not None and g.abstract for g in grads):
             arrays = [None if g is None else g.numpy for g in grads]
             with quiet():
                 found = self.kernel.backward(node.kept, arrays, needs, *[v.numpy for v in node.inputs], **node.attributes)
