@@ -56,6 +56,12 @@ def _number(value):
     return backend.from_numpy(np.array(value, np.float32))
 
 
+def _filler():
+    """`(a, mask, number)`: the number where the mask holds. MaskedFill takes a third of what Select takes for a number."""
+    fill, select = primitive("MaskedFill"), primitive("Select")
+    return lambda a, mask, number: fill(a, mask, number) if a.shape else select(mask, number, a)
+
+
 def _full(*values, **attributes):
     return all(v.size for v in values)
 
@@ -174,12 +180,12 @@ def _elu_vjp(g, out, a, *, alpha, scale, input_scale):
 
 
 def _elu_ms(*, alpha, scale, input_scale):
-    select, above, mul, raised = primitive("Select"), primitive("Greater"), primitive("Mul"), primitive("Expm1")
+    select, above, mul, raised, fill = *map(primitive, ("Select", "Greater", "Mul", "Expm1")), _filler()
     zero, right, left, inner = map(_number, (0.0, scale, alpha * scale, input_scale))
 
     def run(a):
         positive = above(a, zero)
-        low = mul(raised(mul(select(positive, zero, a), inner)), left)
+        low = mul(raised(mul(fill(a, positive, zero), inner)), left)
         return select(positive, mul(a, right), low)
 
     return run
@@ -240,16 +246,16 @@ def _clamp(a, *, low, high):
 
 def _clamp_ms(*, low, high):
     """Constants outside of the limits, so that no gradient passes there; NaN is a constant too."""
-    select, below, above, same = primitive("Select"), primitive("Less"), primitive("Greater"), primitive("Equal")
+    fill, below, above, differs = _filler(), primitive("Less"), primitive("Greater"), primitive("NotEqual")
     lo = None if low is None else _number(low)
     hi = None if high is None else _number(high)
     nan = _number(float("nan"))
 
     def run(a):
-        found = select(same(a, a), a, nan)
+        found = fill(a, differs(a, a), nan)
         if hi is not None:
-            found = select(above(a, hi), hi, found)
-        return found if lo is None else select(below(a, lo), lo, found)
+            found = fill(found, above(a, hi), hi)
+        return found if lo is None else fill(found, below(a, lo), lo)
 
     return run
 
@@ -280,9 +286,9 @@ def _hardtanh(a, *, low, high):
 
 
 def _hardtanh_ms(*, low, high):
-    select, at_most, at_least = primitive("Select"), primitive("LessEqual"), primitive("GreaterEqual")
+    fill, at_most, at_least = _filler(), primitive("LessEqual"), primitive("GreaterEqual")
     lo, hi = _number(low), _number(high)
-    return lambda a: select(at_most(a, lo), lo, select(at_least(a, hi), hi, a))
+    return lambda a: fill(fill(a, at_least(a, hi), hi), at_most(a, lo), lo)
 
 
 def _hardtanh_vjp(g, out, a, *, low, high):
@@ -297,15 +303,15 @@ hardtanh = Primitive(  # unlike clamp, no gradient at the limits
 
 def _hard_slope(nan_passes):
     """x / 6 + 1/2 within (-3, 3), constants outside."""
-    select, at_most, at_least, same = (primitive(n) for n in ("Select", "LessEqual", "GreaterEqual", "Equal"))
+    fill, at_most, at_least, differs = _filler(), *map(primitive, ("LessEqual", "GreaterEqual", "NotEqual"))
     mul, add = primitive("Mul"), primitive("Add")
     zero, one, half, sixth, three, minus, nan = map(_number, (0.0, 1.0, 0.5, 1 / 6, 3.0, -3.0, float("nan")))
 
     def run(a):
         line = add(mul(a, sixth), half)
         if not nan_passes:
-            line = select(same(a, a), line, nan)
-        return select(at_most(a, minus), zero, select(at_least(a, three), one, line))
+            line = fill(line, differs(a, a), nan)
+        return fill(fill(line, at_least(a, three), one), at_most(a, minus), zero)
 
     return run
 
@@ -333,14 +339,13 @@ def _shrink_ms(soft):
     """Zero without a gradient within the limits; outside the input, moved towards zero where `soft`."""
 
     def make(*, limit):
-        select, at_most, at_least, both = (primitive(n) for n in ("Select", "LessEqual", "GreaterEqual", "LogicalAnd"))
+        fill, select, at_most, size = _filler(), *map(primitive, ("Select", "LessEqual", "Abs"))
         above, add, sub = primitive("Greater"), primitive("Add"), primitive("Sub")
-        zero, high, low = map(_number, (0.0, limit, -limit))
+        zero, high = map(_number, (0.0, limit))
 
         def run(a):
-            inside = both(at_least(a, low), at_most(a, high))
             outside = select(above(a, zero), sub(a, high), add(a, high)) if soft else a
-            return select(inside, zero, outside)
+            return fill(outside, at_most(size(a), high), zero)
 
         return run
 
@@ -348,8 +353,8 @@ def _shrink_ms(soft):
 
 
 def _threshold_ms(*, limit, value):
-    select, at_most, edge, filler = primitive("Select"), primitive("LessEqual"), _number(limit), _number(value)
-    return lambda a: select(at_most(a, edge), filler, a)
+    fill, at_most, edge, number = _filler(), primitive("LessEqual"), _number(limit), _number(value)
+    return lambda a: fill(a, at_most(a, edge), number)
 
 
 hardshrink = _define(

@@ -43,6 +43,7 @@ STEPS = {
     "cumsum": lambda w, x, t: ((x * w).cumsum(1) * t).sum(),
     "power": lambda w, x, t: ((x * w) ** 2 + (x * w).abs() ** 1.5).sum(),
     "where": lambda w, x, t: torch.where(x > 0, x * w, t * w).sum(),
+    "where number": lambda w, x, t: (torch.where(x > 0, x * w, 2.0) + torch.where(t > 0.5, 3.0, x * w)).sum(),
     "masked_fill": lambda w, x, t: (x * w).masked_fill(t > 0.5, 2.0).sum(),
     "split": lambda w, x, t: (torch.cat([p * (i + 1) for i, p in enumerate((x * w).split(2, 1))], 1) * t).sum(),
     "stack": lambda w, x, t: (torch.stack([x * w, w.t()], 0) ** 2).sum(),
