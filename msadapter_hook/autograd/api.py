@@ -3,6 +3,7 @@
 import warnings
 
 from msadapter_hook import settings
+from msadapter_hook.ops.registry import warn_once
 from msadapter_hook.ops.tables import call
 from msadapter_hook.prims import origin
 from msadapter_hook.tape import enable_grad, late
@@ -104,6 +105,11 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         grad_tensors = grad_variables
+    if create_graph:
+        warn_once("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can "
+                  "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this "
+                  "function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and avoid the "
+                  "leak.")
     if inputs is not None and not isinstance(inputs, Tensor) and len(inputs := tuple(inputs)) == 0:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     outputs, grad_tensors = _flows(_as_tuple(tensors), grad_tensors)

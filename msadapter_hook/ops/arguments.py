@@ -37,13 +37,13 @@ def is_number(x) -> bool:
 
 
 def scalar(x):
-    """A Python number from a number or a zero-dim tensor; raises TypeError otherwise."""
+    """A Python number from a number or a zero-dim tensor without history; raises TypeError otherwise."""
     t = type(x)
     if t is int or t is float or t is bool or t is complex:
         return x
     if isinstance(x, (np.number, np.bool_)):
         return x.item()
-    if isinstance(x, Tensor) and x.dim() == 0:
+    if isinstance(x, Tensor) and x.dim() == 0 and not x.requires_grad:
         return x.item()
     if isinstance(x, (int, float, complex)):
         return x

@@ -1,6 +1,7 @@
 """Tensors from nothing: from Python data, from numbers, from ranges."""
 
 import math
+import warnings
 from itertools import chain
 
 import numpy as np
@@ -279,9 +280,7 @@ def _flatten(data, shape, depth, out, path):
                 if data._dtype.is_floating_point or data._dtype.is_complex:
                     raise ValueError("only one element tensors can be converted to Python scalars")
                 raise TypeError("only integer tensors of a single element can be converted to an index")
-            if data.requires_grad:
-                warn_once("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
-                          "Consider using tensor.detach() first.")
+            notice_scalar(data, 4)
             out.append(data.detach().cpu().reshape((1,)).numpy()[0])
             return
         if _is_sequence(data):
@@ -358,10 +357,21 @@ def _over_storage(storage, dtype):
 
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """A new tensor with a copy of `data`; over a storage, its memory. Source: PyTorch, torch.tensor."""
+    if isinstance(data, Tensor):
+        warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                      "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
+                      UserWarning, stacklevel=2)
     dtype = arguments.scalar_type(dtype) if dtype is not None else None
     device = arguments.device(device) if device is not None else (data.device if isinstance(data, Tensor) else None)
     made = _over_storage(data, dtype) if _is_storage(data) else from_data(data, dtype)
     return finish(made, device, requires_grad)
+
+
+def notice_scalar(tensor, stacklevel):
+    """Give notice of a tensor with a history that becomes a number of Python's, without it."""
+    if tensor.requires_grad:
+        warn_once("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+                  "Consider using tensor.detach() first.", stacklevel)
 
 
 def as_tensor(data, dtype=None, device=None):
@@ -369,15 +379,24 @@ def as_tensor(data, dtype=None, device=None):
     if isinstance(data, Tensor):
         return data.to(device=device or data.device, dtype=dtype or data.dtype)
     if isinstance(data, np.ndarray) and (dtype is None or dtype.numpy == data.dtype) and device in (None, "cpu"):
-        return share_array(data)
+        return _shared(data)
     return tensor(data, dtype=dtype, device=device)
+
+
+def _shared(array):
+    """A tensor over the memory of an array; a notice where that must not be written to."""
+    if not array.flags.writeable:
+        warn_once("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this "
+                  "tensor will result in undefined behavior. You may want to copy the array to protect its data or make it writable "
+                  "before converting it to a tensor. This type of warning will be suppressed for the rest of this program.", 3)
+    return share_array(array)
 
 
 def from_numpy(array):
     """A tensor over the memory of a NumPy array. Source: PyTorch, torch.from_numpy."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type_name(array)})")
-    return share_array(array)
+    return _shared(array)
 
 
 copy = prims.copy

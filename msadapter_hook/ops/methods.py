@@ -11,7 +11,7 @@ from msadapter_hook.tensor.formats import like_geometry
 
 from . import arguments, dispatch, overrides
 from .creation import copy as copy_value
-from .creation import from_data, from_numpy
+from .creation import from_data, from_numpy, notice_scalar
 from .devices import place
 from .guards import copied
 from .indexing import _fit, getitem, setitem
@@ -141,6 +141,7 @@ def _number(self, name):
 
 
 def __float__(self):
+    notice_scalar(self, 3)
     return float(_number(self, "double"))
 
 
@@ -149,6 +150,7 @@ def __int__(self):
 
 
 def __complex__(self):
+    notice_scalar(self, 3)
     return complex(_number(self, None))
 
 
