@@ -93,6 +93,15 @@ def is_neg(tensor):
     return _waiting(tensor)[1]
 
 
+def set_waiting(tensor, conjugated=None, negated=None):
+    """Let the tensor read its memory conjugated, negated, or as it lies (None: as before). The memory stays as it is."""
+    moved = [kind() for kind, wanted, now in zip((moves.Conjugate, moves.Negative), (conjugated, negated), _waiting(tensor))
+             if wanted is not None and bool(wanted) != now]
+    if moved:
+        tensor._moves = (*tensor._moves, *moved)
+        tensor._value, tensor._generation = None, -1
+
+
 @composite("is_conj(Tensor self) -> bool")
 def _is_conj(self):
     """Whether the conjugation of this tensor waits. Source: PyTorch, torch.is_conj."""

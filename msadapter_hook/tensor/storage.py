@@ -6,6 +6,7 @@ of their own over the same data: a write through one history reaches the others 
 """
 
 import itertools
+import sys
 import weakref
 
 import numpy as np
@@ -304,6 +305,67 @@ class UntypedStorage:
         if not nbytes:
             return cls()
         return cls.from_numpy_bytes(np.asarray(np.memmap(filename, np.uint8, "r+" if shared else "c", shape=(nbytes,))))
+
+    @classmethod
+    def from_buffer(cls, buffer, byte_order=None, count=-1, offset=0, *, dtype) -> "UntypedStorage":
+        """A copy of `count` elements of a Python buffer, from byte `offset` on, turned into this machine's byte order. Source: PyTorch,
+        torch.UntypedStorage.from_buffer."""
+        size, length = dtype.itemsize, memoryview(buffer).nbytes
+        if size > 1 and byte_order is None:
+            raise RuntimeError("function missing required argument 'byte_order' (pos 2)")
+        if byte_order not in (None, "big", "little", "native"):
+            raise ValueError(f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')")
+        if not 0 <= offset <= length:
+            raise ValueError(f"offset must be non-negative and no greater than buffer length ({length}), but got {offset}")
+        if count < 0:
+            if (length - offset) % size:
+                raise ValueError(f"buffer size ({length}) must be a multiple of element size ({size})")
+            count = (length - offset) // size
+        elif offset + count * size > length:
+            raise ValueError(f"buffer has only {length - offset} elements after offset {offset}, but specified a size of {count}")
+        data = np.frombuffer(buffer, np.uint8, count * size, offset).copy()
+        if byte_order in ("big", "little") and byte_order != sys.byteorder:
+            part = size // 2 if dtype.is_complex else size
+            data = np.ascontiguousarray(data.reshape(-1, part)[:, ::-1]).reshape(-1)
+        return cls.from_numpy_bytes(data)
+
+    is_cuda = is_hpu = is_sparse = is_sparse_csr = False
+
+    def clone(self) -> "UntypedStorage":
+        """A copy with memory of its own."""
+        return UntypedStorage.from_numpy_bytes(self.numpy_bytes().copy())
+
+    def new(self) -> "UntypedStorage":
+        """An empty storage."""
+        return UntypedStorage()
+
+    def copy_(self, source, non_blocking=False) -> "UntypedStorage":
+        """Take over the bytes of another storage. RuntimeError where the sizes differ."""
+        if source.nbytes() != self.nbytes():
+            raise RuntimeError(f"size does not match, self was {self.nbytes()} bytes but src was {source.nbytes()} bytes")
+        self[:] = source.untyped().numpy_bytes()
+        return self
+
+    def fill_(self, value) -> "UntypedStorage":
+        """Set every byte to `value`."""
+        self[:] = value
+        return self
+
+    def element_size(self) -> int:
+        """1: a storage without a type counts bytes."""
+        return 1
+
+    def is_pinned(self, device=None) -> bool:
+        """False: the memory of the host is as it is."""
+        return False
+
+    def is_shared(self) -> bool:
+        """Whether other processes see this memory."""
+        return False
+
+    def resizable(self) -> bool:
+        """Whether tensors over it may make it longer."""
+        return self._storage.buffer is None
 
     def untyped(self) -> "UntypedStorage":
         """Itself; what a TypedStorage has too."""

@@ -336,6 +336,16 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
             return TypedStorage(wrap_storage=wrap_storage, dtype=cls.dtype)
         return TypedStorage(*args, dtype=cls.dtype, **kwargs)
 
+    @classmethod
+    def from_buffer(cls, *args, **kwargs):
+        """A copy of the elements of a Python buffer. Source: PyTorch, torch.UntypedStorage.from_buffer."""
+        return cls(wrap_storage=UntypedStorage.from_buffer(*args, dtype=cls.dtype, **kwargs))
+
+    @classmethod
+    def from_file(cls, filename, shared=False, size=0):
+        """`size` elements of a file, mapped into memory. Source: PyTorch, torch.UntypedStorage.from_file."""
+        return cls(wrap_storage=UntypedStorage.from_file(filename, shared, size * cls.dtype.itemsize))
+
 
 _NAME_OF_DTYPE = {}
 _CLASS_OF_NAME = {}

@@ -2,6 +2,7 @@
 
 import enum as _enum
 
+from msadapter_hook.ops import complex as _complex
 from msadapter_hook.ops import dispatch as _dispatch
 from msadapter_hook.ops import overrides as _overrides
 from msadapter_hook.ops.overrides import DisableTorchFunctionSubclass
@@ -127,6 +128,20 @@ def _DisableFuncTorch():
     import contextlib
 
     return contextlib.nullcontext()
+
+
+def _set_conj(tensor, conjugated):
+    """Let a complex tensor read its memory conjugated, or as it lies. Source: PyTorch, torch._C._set_conj."""
+    if not tensor.is_complex():
+        if conjugated:
+            raise RuntimeError("_set_conj: only complex tensors have a conjugate")
+        return
+    _complex.set_waiting(tensor, conjugated=conjugated)
+
+
+def _set_neg(tensor, negated):
+    """Let a tensor read its memory negated, or as it lies. Source: PyTorch, torch._C._set_neg."""
+    _complex.set_waiting(tensor, negated=negated)
 
 
 _DisableTorchDispatch = _dispatch.disabled

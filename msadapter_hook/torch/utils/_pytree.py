@@ -370,6 +370,11 @@ def tree_iter(tree, is_leaf=None):
         yield from tree_iter(value, is_leaf)
 
 
+def arg_tree_leaves(*args, **kwargs):
+    """The leaves among the arguments of a call, positional ones first. Source: PyTorch, torch.utils._pytree."""
+    return [leaf for given in (*args, *kwargs.values()) for leaf in tree_leaves(given)]
+
+
 def tree_leaves(tree, is_leaf=None):
     """The leaves as a list."""
     return list(tree_iter(tree, is_leaf))

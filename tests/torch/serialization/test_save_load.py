@@ -342,6 +342,33 @@ def test_archives_of_records():
         assert archive.get_record("a/b") == b"1234"
 
 
+def test_storages_are_copied_filled_and_made_from_buffers(tmp_path):
+    storage = torch.arange(4, dtype=torch.uint8).untyped_storage()
+    copied = storage.clone().fill_(7)
+    assert (copied.tolist(), storage.tolist(), storage.element_size()) == ([7] * 4, [0, 1, 2, 3], 1)
+    assert torch.UntypedStorage(4).copy_(storage).tolist() == [0, 1, 2, 3]
+    with pytest.raises(RuntimeError, match="self was 3 bytes but src was 4 bytes"):
+        torch.UntypedStorage(3).copy_(storage)
+    data = bytearray([1, 2, 3, 4])
+    assert torch.UntypedStorage.from_buffer(data, "big", dtype=torch.int16).tolist() == [2, 1, 4, 3]
+    assert torch.ShortStorage.from_buffer(data, "big").tolist() == [258, 772]
+    assert torch.ByteStorage.from_buffer(data, "native", 1, 2).tolist() == [3]
+    with pytest.raises(ValueError, match="must be a multiple of element size"):
+        torch.FloatStorage.from_buffer(data[:3], "little")
+    (tmp_path / "numbers").write_bytes(np.arange(3, dtype=np.float32).tobytes())
+    assert torch.FloatStorage.from_file(str(tmp_path / "numbers"), False, 3).tolist() == [0, 1, 2]
+
+
+def test_flags_of_conjugation_and_negation_are_set():
+    z = torch.tensor([1 + 2j])
+    torch._C._set_conj(z, True)
+    torch._C._set_neg(z, True)
+    assert z.is_conj() and z.is_neg() and z.tolist() == [-1 + 2j]
+    torch._C._set_conj(z, False)
+    torch._C._set_neg(z, False)
+    assert not z.is_conj() and not z.is_neg() and z.tolist() == [1 + 2j]
+
+
 def test_handles_of_one_storage_are_told_by_a_number():
     x = torch.zeros(4)
     assert x.untyped_storage()._cdata == x[1:].untyped_storage()._cdata == x.storage()._cdata
