@@ -4,14 +4,14 @@ A family per module; each has a table KERNELS of primitives and their kernels. T
 without the switch too, where nothing is recorded.
 """
 
-from . import activation, attention, convolution, linear, loss, movement, normalization, pooling, recurrent, resampling
+from . import activation, attention, convolution, linear, loss, movement, normalization, pooling, recurrent, reduction, resampling
 from .trust import status
 
 __all__ = ["KERNELS", "install", "status"]
 
-_FAMILIES = (activation, attention, convolution, linear, loss, movement, normalization, pooling, recurrent, resampling)
+_FAMILIES = (activation, attention, convolution, linear, loss, movement, normalization, pooling, recurrent, reduction, resampling)
 KERNELS = {primitive: kernel for family in _FAMILIES for primitive, kernel in family.KERNELS.items()}
-_EXACT = {**activation.EXACT, **loss.EXACT, **movement.EXACT, **normalization.EXACT}
+_EXACT = {**activation.EXACT, **loss.EXACT, **movement.EXACT, **normalization.EXACT, **reduction.EXACT}
 
 
 def install(preferred):

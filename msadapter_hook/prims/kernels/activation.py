@@ -174,7 +174,7 @@ def _by_formula(choose, least=1):
     `least` are left to NumPy."""
 
     def forward(keep, a, **attributes):
-        if a.size < least:
+        if a.size < least or not a.ndim:
             return None
         a = dense(a)
         y = evaluate(False, *choose(**attributes), a)
