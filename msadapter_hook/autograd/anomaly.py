@@ -51,9 +51,14 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 
 def user_stack():
-    """The stack as text, without the adapter's frames."""
-    frames = [(f, line) for f, line in traceback.walk_stack(None)
-              if not f.f_globals.get("__name__", "").startswith(("msadapter_hook", "torch."))]
+    """The stack as text, without the adapter's frames and those beneath the command that runs the program."""
+    frames = []
+    for frame, line in traceback.walk_stack(None):
+        module = frame.f_globals.get("__name__", "")
+        if module == "msadapter_hook.hook.runner":
+            break
+        if not module.startswith(("msadapter_hook", "torch.")):
+            frames.append((frame, line))
     frames.reverse()
     return traceback.format_list(traceback.StackSummary.extract(iter(frames)))
 
