@@ -104,7 +104,8 @@ def _complex(v):
 
 def _real(v, name):
     if v.dtype.kind == "c":
-        raise RuntimeError(f"{name} expects a real input tensor, but got {dtype_of(v).scalar_name}")
+        words = {"rfftn": "rfftn expects a real-valued input tensor, but got", "ihfftn": "Only supports floating-point dtypes, but found:"}
+        raise RuntimeError(f"{words.get(name, f'{name} expects a real input tensor, but got')} {dtype_of(v).scalar_name}")
     return _check_dtype(v)
 
 
@@ -123,7 +124,7 @@ def _points(n):
 def _several(v, s, dim):
     """Axes and lengths of a transform over several dimensions."""
     if dim is not None:
-        axes = tuple([wrap_dim(d, v.ndim) for d in dim])
+        axes = tuple([wrap_dim(d, v.ndim, scalar=False) for d in dim])
         if len(set(axes)) != len(axes):
             raise RuntimeError("FFT dims must be unique")
     if s is not None:

@@ -357,6 +357,8 @@ for _key, _name in _STORAGE_NAMES.items():
     __all__.append(_name)
 
 LEGACY_STORAGES = tuple(_CLASS_OF_NAME)
+Storage = FloatStorage  # noqa: F821 - of the default type of tensors
+__all__.append("Storage")
 
 
 def _dtype_to_storage_type_map():

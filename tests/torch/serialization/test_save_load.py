@@ -343,6 +343,7 @@ def test_archives_of_records():
 
 
 def test_storages_are_copied_filled_and_made_from_buffers(tmp_path):
+    assert torch.Storage is torch.FloatStorage
     storage = torch.arange(4, dtype=torch.uint8).untyped_storage()
     copied = storage.clone().fill_(7)
     assert (copied.tolist(), storage.tolist(), storage.element_size()) == ([7] * 4, [0, 1, 2, 3], 1)
