@@ -90,6 +90,8 @@ def pushed(primitive, inputs, attributes, outputs, tangents):
         return [tangents[1]]
     if primitive.name == "overwrite":  # nothing of the old value is left
         return [tangents[1] if tangents[1] is not None else prims.zeros_like(outputs[0])]
+    if primitive.name == "drawn":  # what is drawn stands still
+        return [prims.zeros_like(outputs[0])]
     if primitive.name in LINEAR:
         given = [t if t is not None else prims.zeros_like(v) if v.dtype.kind in "fcV" else v for v, t in zip(inputs, tangents)]
         return [primitive(*given, **attributes)]

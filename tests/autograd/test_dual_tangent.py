@@ -26,3 +26,11 @@ def test_what_is_written_over_a_dual_tensor_has_a_tangent_of_zero():
         dual = fwAD.make_dual(torch.ones(3), torch.tensor([1.0, 2.0, 3.0]))
         dual[:1].uniform_()
         assert fwAD.unpack_dual(dual).tangent.tolist() == [0, 2, 3]
+
+
+def test_what_is_drawn_has_a_tangent_of_zero():
+    normals = [lambda d: torch.normal(d, 1.0), lambda d: torch.normal(0.0, d), lambda d: torch.normal(d, d)]
+    for draw in (torch.bernoulli, torch.poisson, *normals):
+        with fwAD.dual_level():
+            dual = fwAD.make_dual(torch.full((2,), 0.5), torch.ones(2))
+            assert fwAD.unpack_dual(draw(dual)).tangent.tolist() == [0, 0]
