@@ -371,7 +371,9 @@ def view_as_complex(self):
         raise RuntimeError("Tensor must have a last dimension of size 2")
     if self._stride[-1] != 1:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
-    if self._offset % 2 or any(s % 2 for s in self._stride[:-1]):
+    if any(s % 2 for s in self._stride[:-1]):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    if self._offset % 2:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
     return self._view(moves.AsComplex(), self._size[:-1], tuple([s // 2 for s in self._stride[:-1]]), self._offset // 2,
                       self._dtype.to_complex())
