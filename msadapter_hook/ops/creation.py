@@ -31,6 +31,8 @@ def finish(tensor, device=None, requires_grad=False, layout=None):
     device = device or current_device()
     if device.type != "cpu":
         tensor = place(tensor, device)
+    if requires_grad and not (tensor._dtype.is_floating_point or tensor._dtype.is_complex):
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     return tensor.requires_grad_() if requires_grad else tensor
 
 

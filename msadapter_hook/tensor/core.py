@@ -246,6 +246,8 @@ class TensorBase:
 
     @requires_grad.setter
     def requires_grad(self, mode):
+        if mode is True and not (self._dtype.is_floating_point or self._dtype.is_complex):
+            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
         self.requires_grad_(mode)
 
     @requires_grad.deleter
@@ -256,6 +258,8 @@ class TensorBase:
         """Start or stop computing gradients for this leaf, in place. Source: PyTorch, Tensor.requires_grad_."""
         if not isinstance(requires_grad, bool):
             raise RuntimeError("requires_grad must be a bool")
+        if requires_grad and not (self._dtype.is_floating_point or self._dtype.is_complex):
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
         if requires_grad and self._history.storage.inference and not state.inference:
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         if state.transforms and requires_grad:
@@ -271,8 +275,6 @@ class TensorBase:
                 return self
             raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed "
                                "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().")
-        if requires_grad and not (self._dtype.is_floating_point or self._dtype.is_complex):
-            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
         history = self._history
         if not requires_grad:
             leaf, self._leaf = self._leaf, None
