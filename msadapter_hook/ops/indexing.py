@@ -272,7 +272,7 @@ def setitem(self, key, new):
     check_inplace(out)
     given, value = value, cast_value(value, self._dtype)
     if not index:
-        if isinstance(new, Tensor):
+        if isinstance(new, Tensor) and new.numel() == out.numel():  # what is broadcast may come from the same memory
             refuse_overlap(out, new)
         value = _fit(value, out._size)
         geometry_check(out)
