@@ -92,3 +92,11 @@ def test_skip_init_draws_nothing():
 def test_several_devices_in_one_process_are_refused():
     with pytest.raises(NotImplementedError, match="DataParallel"):
         nn.DataParallel(nn.Linear(1, 1), device_ids=[0, 1])
+
+
+def test_lengths_of_packed_sequences_are_one_for_each():
+    pack = torch.nn.utils.rnn.pack_padded_sequence
+    with pytest.raises(RuntimeError, match="should be a 1D CPU int64 tensor, but got 2D cpu Long tensor"):
+        pack(torch.randn(3, 2, 2), torch.tensor([[3, 2]]))
+    with pytest.raises(RuntimeError, match="Cannot pack empty tensors"):
+        pack(torch.randn(0, 1, 10), torch.zeros(1, 1, dtype=torch.int64))

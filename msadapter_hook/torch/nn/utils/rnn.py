@@ -141,9 +141,12 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
         lengths, sorted_indices = sort(lengths, descending=True)
         sorted_indices = sorted_indices.to(input.device)
         input = input.index_select(0 if batch_first else 1, sorted_indices)
-    sizes = [int(n) for n in lengths.tolist()]
     if input.numel() == 0:
         raise RuntimeError("Cannot pack empty tensors.")
+    if lengths.dim() != 1:
+        raise RuntimeError(f"'lengths' argument should be a 1D CPU int64 tensor, but got {lengths.dim()}D cpu {lengths.dtype.scalar_name} "
+                           "tensor")
+    sizes = [int(n) for n in lengths.tolist()]
     if batch_first:
         input = input.transpose(0, 1)
     if len(sizes) != input.size(1):
