@@ -17,7 +17,7 @@ def shown():
 
     def of(name):
         if name not in made:
-            jagged._numbers = itertools.count(1)  # the names of ragged sizes go on through a process; a session was recorded in one of its own
+            jagged._numbers = itertools.count(1)  # they go on through a process; a session was recorded in one of its own
             made[name] = sessions.run(name)
         return made[name]
 
