@@ -364,7 +364,7 @@ def _adaptive_index_host(x, *, size):
 
 def first_largest(part, starts, spatial):
     """Flat position, in the whole, of the first largest element of a window (N, C, …); the last NaN wins."""
-    flat = part.reshape(part.shape[:2] + (-1,))
+    flat = part.reshape(part.shape[:2] + (math.prod(part.shape[2:]),))
     flat = flat.astype(np.float32) if flat.dtype.itemsize < 4 else flat
     bad = flat != flat
     best = np.where(bad.any(2), flat.shape[2] - 1 - bad[..., ::-1].argmax(2), np.where(bad, -np.inf, flat).argmax(2))
