@@ -84,14 +84,12 @@ def list_program(function, inputs):
 
 
 def compile_gradient(function, inputs, positions):
-    """The compiled form of `Gradient(function, positions)`.
-
-    Whatever MindSpore raises when it cannot compile is passed on.
-    """
+    """The compiled form of `Gradient(function, positions)`. MindSpore compiles at the first call, and raises then what it raises
+    where it cannot."""
     listing, outputs = list_program(function, inputs)
     parameters = ", ".join(f"x{i}" for i in range(len(inputs)))
     results = "".join(f"{o}, " for o in outputs)
-    source = f"def program({parameters}):\n" + "\n".join(listing.lines) + f"\n    return ({results})\n"
+    source = f"from math import inf, nan  # noqa: F401\n\n\ndef program({parameters}):\n" + "\n".join(listing.lines) + f"\n    return ({results})\n"
     digest = hashlib.sha256(source.encode()).hexdigest()[:16]
     folder = settings.cache_folder() / "programs"
     folder.mkdir(parents=True, exist_ok=True)
@@ -106,9 +104,19 @@ def compile_gradient(function, inputs, positions):
     sys.modules[name] = module  # MindSpore's parser looks the module up
     spec.loader.exec_module(module)
     compiled = mindspore.jit(Gradient(module.program, positions)._call)
+    fresh = True
 
     def call(given, cotangents):
-        values, grads = unrecorded(compiled, (*given, cotangents))
+        nonlocal fresh
+        if fresh:  # where MindSpore cannot compile it leaves its notes in the working directory, unless told another place
+            fresh = False
+            before = settings.export("compiling", MS_OM_PATH=str(folder))
+            try:
+                values, grads = unrecorded(compiled, (*given, cotangents))
+            finally:
+                settings.restore(before)
+        else:
+            values, grads = unrecorded(compiled, (*given, cotangents))
         grads = grads if isinstance(grads, tuple) else (grads,)
         # a gradient is read before the loss: in the other order three spinning threads share the cores, at a quarter of the speed
         if grads:

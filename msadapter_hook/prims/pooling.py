@@ -84,28 +84,31 @@ def _max_pool_vjp(g, result, x, **attributes):
 
 
 def _mindspore_max_pool(*, kernel, stride, padding, dilation, out):
-    """MindSpore's kernel passes over NaN; the mean of a window has it."""
-    select, same, stop = map(primitive, ("Select", "Equal", "StopGradient"))
-    if not any(padding):
+    """MindSpore's kernels pass over NaN and give the lowest number for a window of minus infinities. The mean of a window has the
+    NaN, and the lowest number comes of smaller ones only where all are infinite."""
+    select, same, stop, product, add, shape = map(primitive, ("Select", "Equal", "StopGradient", "Mul", "Add", "Reshape"))
+    if any(padding):
+        # the kernels for three axes pad by themselves; padding before (PadV3) takes twice as long, and its compiled gradient never
+        # comes back from its sixth run
+        window = (1, *kernel), (1, *stride), "pad", (0, 0, padding[0], padding[0], padding[1], padding[1])
+        pool, mean = primitive("MaxPool3D", *window), primitive("AvgPool3D", *window)
+    else:
         pool, mean = primitive("MaxPool", kernel, stride, "valid"), primitive("AvgPool", kernel, stride, "valid")
 
-        def run(x):
-            level = stop(mean(x))
-            return select(same(level, level), pool(x), level)
-
-        return run
-    # the kernels for three axes pad by themselves; padding before (PadV3) takes twice as long, and its compiled gradient never
-    # comes back from its sixth run
-    window = (1, *kernel), (1, *stride), "pad", (0, 0, padding[0], padding[0], padding[1], padding[1])
-    pool, mean, shape = primitive("MaxPool3D", *window), primitive("AvgPool3D", *window), primitive("Reshape")
+    def largest(x):
+        best, smaller = pool(x), stop(product(x, _SMALL))
+        level = mean(smaller)
+        best = select(same(pool(smaller), _LOWEST), add(best, -math.inf), best)
+        return select(same(level, level), best, level)
 
     def run_padded(x):
         n, c, *size = x.shape
-        deep = shape(x, (n, c, 1, *size))
-        level = stop(mean(deep))
-        return shape(select(same(level, level), pool(deep), level), (n, c, *out))
+        return shape(largest(shape(x, (n, c, 1, *size))), (n, c, *out))
 
-    return run_padded
+    return run_padded if any(padding) else largest
+
+
+_SMALL, _LOWEST = 2.0**-16, float(np.finfo(np.float32).min)
 
 
 def _max_guard(x, *, kernel, stride, padding, dilation, out):
@@ -113,11 +116,7 @@ def _max_guard(x, *, kernel, stride, padding, dilation, out):
         return False
     if any((o - 1) * s + k > n + 2 * p for n, k, s, p, o in zip(x.shape[2:], kernel, stride, padding, out)):
         return False
-    # its kernel takes minus infinity for -3.4e38; a value that is not computed yet cannot be asked
-    if x.pending:
-        return True
-    with np.errstate(invalid="ignore", over="ignore"):
-        return bool(np.isfinite(np.add.reduce(x.numpy, None)))
+    return True
 
 
 max_pool = Primitive("max_pool", host=_max_pool, mindspore=_mindspore_max_pool, guard=_max_guard, vjp=[_max_pool_vjp],

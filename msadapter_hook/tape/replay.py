@@ -67,7 +67,13 @@ class Replay:
             way = self._way
         chosen = self._compiled if way == "trying" and len(self._times["compiled"]) <= _SAMPLES else self._plain
         start = time.perf_counter()
-        result = chosen(inputs, cotangents)
+        try:
+            result = chosen(inputs, cotangents)
+        except Exception as error:
+            if chosen is self._plain or self._times["compiled"]:
+                raise
+            policy.compiled -= 1
+            return self._give_up(error)(inputs, cotangents)  # compiling happens at the first call
         spent = time.perf_counter() - start
         self._spent += spent
         if way == "trying":
@@ -91,18 +97,24 @@ class Replay:
     def _compile(self, inputs):
         try:
             self._compiled = backend.compile_gradient(self._function, inputs, self._positions)
-        except Exception as error:  # MindSpore raises many kinds where it cannot compile; replay goes on as before
-            _log.info("a program is replayed without compiling: %s", error)
-            report.note("programs that could not be compiled")
-            self._way = "settled"
+        except Exception as error:
+            self._give_up(error)
             return
         policy.compiled += 1
-        report.note("programs compiled")
         self._way = "trying"
+
+    def _give_up(self, error):
+        """Replay goes on as before, whatever MindSpore raised: it has many kinds for what it cannot compile."""
+        _log.info("a program is replayed without compiling: %s", error)
+        report.note("programs that could not be compiled")
+        self._way, self._compiled = "settled", None
+        return self._plain
 
     def _judge(self, chosen, spent):
         """Compare medians; the first compiled run compiles, and does not count."""
         times = self._times["compiled"]
+        if not times:
+            report.note("programs compiled")
         times.append(spent)
         if len(times) <= _SAMPLES:
             return

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from msadapter_hook.backend.compiled import NotListed, list_program
+from msadapter_hook.backend.compiled import Listing, NotListed, list_program
 from msadapter_hook.backend.primitives import primitive
 from msadapter_hook.tape import late, replay
 
@@ -45,6 +45,7 @@ STEPS = {
     "where": lambda w, x, t: torch.where(x > 0, x * w, t * w).sum(),
     "where number": lambda w, x, t: (torch.where(x > 0, x * w, 2.0) + torch.where(t > 0.5, 3.0, x * w)).sum(),
     "masked_fill": lambda w, x, t: (x * w).masked_fill(t > 0.5, 2.0).sum(),
+    "infinite mask": lambda w, x, t: F.softmax((x * w).masked_fill(t > 0.9, -float("inf")), 1).square().sum(),
     "split": lambda w, x, t: (torch.cat([p * (i + 1) for i, p in enumerate((x * w).split(2, 1))], 1) * t).sum(),
     "stack": lambda w, x, t: (torch.stack([x * w, w.t()], 0) ** 2).sum(),
     "embedding": lambda w, x, t: (F.embedding(t.argmax(1), w) ** 2).sum(),
@@ -117,6 +118,18 @@ def test_compiled_steps_are_the_plain_ones(name, asked):
     assert replay.policy.compiled or name in HOST
     assert not np.array_equal(plain[-1], plain[-2])
     np.testing.assert_allclose(compiled, plain, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.skipif(not late.state.enabled, reason="MSADAPTER_EAGER=1 computes before the replay")
+def test_what_mindspore_cannot_compile_is_replayed_as_before(asked, monkeypatch, tmp_path):
+    asked(0)
+    plain = train(STEPS["tanh"])
+    asked(1)
+    monkeypatch.setattr(Listing, "spell", lambda self, arg, spell=Listing.spell: spell(self, arg) + (" + nothing" if self.lines else ""))
+    monkeypatch.chdir(tmp_path)
+    np.testing.assert_array_equal(train(STEPS["tanh"]), plain)
+    assert replay.policy.compiled == 0
+    assert not (tmp_path / "rank_0").exists()  # where MindSpore would leave its notes
 
 
 def tensors(*shapes):
