@@ -5,6 +5,7 @@ The source is a real file in the user's cache folder (MindSpore's parser wants o
 
 import hashlib
 import importlib.util
+import math
 import sys
 
 from msadapter_hook import settings
@@ -21,7 +22,7 @@ class Listing:
         self.names = {id(t): f"x{i}" for i, t in enumerate(inputs)}
         self.kept = list(inputs)  # identities stay unique while the objects live
         self.lines = []
-        self.environment = {}
+        self.environment = {"inf": math.inf, "nan": math.nan}
 
     def note(self, kernel, args, result):
         name = f"k{len(self.lines)}"
@@ -89,7 +90,7 @@ def compile_gradient(function, inputs, positions):
     listing, outputs = list_program(function, inputs)
     parameters = ", ".join(f"x{i}" for i in range(len(inputs)))
     results = "".join(f"{o}, " for o in outputs)
-    source = f"from math import inf, nan  # noqa: F401\n\n\ndef program({parameters}):\n" + "\n".join(listing.lines) + f"\n    return ({results})\n"
+    source = f"def program({parameters}):\n" + "\n".join(listing.lines) + f"\n    return ({results})\n"
     digest = hashlib.sha256(source.encode()).hexdigest()[:16]
     folder = settings.cache_folder() / "programs"
     folder.mkdir(parents=True, exist_ok=True)
