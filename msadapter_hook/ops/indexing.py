@@ -7,10 +7,10 @@ import numpy as np
 from msadapter_hook import foreign, prims
 from msadapter_hook.tape import value_of
 from msadapter_hook.tape.recording import state
-from msadapter_hook.tensor import Tensor, cast_value, dtypes, from_array, geometry
+from msadapter_hook.tensor import Tensor, cast_value, dtypes, from_array, from_value, geometry
 from msadapter_hook.tensor import view as moves
 
-from . import kept
+from . import expanded, kept
 from .creation import _c_name, from_data
 from .refusals import MASK
 from .registry import warn_once
@@ -269,6 +269,14 @@ def setitem(self, key, new):
     if key is False:
         return
     out, index = basic(self, key)
+    if index and 0 in out._stride and expanded.is_expanded(out):
+        indices = [None] * out.dim()
+        for d, at in index:
+            indices[d] = at if isinstance(at, Tensor) else from_array(np.array(at))
+        expanded.index_put_(out, indices, from_value(cast_value(value, self._dtype)))
+        if value.size == 1 and _masks_only(key):
+            expanded.warn("masked_fill_")  # which PyTorch hands this on to
+        return
     check_inplace(out)
     given, value = value, cast_value(value, self._dtype)
     if not index:

@@ -6,6 +6,7 @@ from msadapter_hook import prims
 from msadapter_hook.tape import constant, value_of
 from msadapter_hook.tensor import cast_value, detached, dtypes, from_array, from_value, geometry
 
+from . import expanded
 from .promotion import dtype_of
 from .registry import composite, operator
 from .tables import METHODS, call
@@ -160,6 +161,8 @@ def fill_diagonal_(self, fill_value, wrap=False):
         raise RuntimeError("dimensions must larger than 1")
     if self.dim() > 2 and len(set(self._size)) != 1:
         raise RuntimeError("all dimensions of input must be of equal length")
+    if 0 in self._stride and expanded.is_expanded(self):
+        return _fill_diagonal_once(self, fill_value, wrap)
     check_inplace(self)
     flat_stride = sum(geometry.contiguous_stride(self._size))
     n = self.numel()
@@ -170,6 +173,13 @@ def fill_diagonal_(self, fill_value, wrap=False):
     filler = constant(fill_value, self._dtype.numpy)
     flat = prims.index_put(prims.reshape(self.value, shape=(n,)), filler, value_of(places), axes=(0,), accumulate=False)
     write_inplace(self, prims.reshape(flat, shape=tuple(self._size)), self._dtype, name="FillDiagonalBackward0")
+    return self
+
+
+def _fill_diagonal_once(self, fill_value, wrap):
+    """The numbers in memory that have a place on the diagonal of an expanded tensor."""
+    mask = fill_diagonal_(from_array(np.zeros(self._size, bool)), True, wrap)
+    METHODS["masked_fill_"](expanded.once(self), expanded.any_place(self, mask), fill_value)
     return self
 
 

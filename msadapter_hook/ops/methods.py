@@ -9,7 +9,7 @@ from msadapter_hook.tensor import view as moves
 from msadapter_hook.tensor.device import device as Device
 from msadapter_hook.tensor.formats import like_geometry
 
-from . import arguments, dispatch, overrides
+from . import arguments, dispatch, expanded, overrides
 from .creation import copy as copy_value
 from .creation import from_data, from_numpy, notice_scalar
 from .devices import place
@@ -288,6 +288,9 @@ def copy_(self, src, non_blocking=False):
 
 def fill_(self, value):
     """Every element set to one number. Source: PyTorch, Tensor.fill_."""
+    if not isinstance(value, Tensor) and 0 in self._stride and expanded.is_expanded(self):
+        fill_(expanded.once(self), value)
+        return self
     check_inplace(self)
     if isinstance(value, Tensor):
         if value.dim():

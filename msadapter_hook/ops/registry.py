@@ -13,7 +13,7 @@ from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor, geometry
 from msadapter_hook.tensor.core import DTYPE_OF
 
-from . import arguments, compound, dispatch, gradient_names, kept, meta, overrides, participants
+from . import arguments, compound, dispatch, expanded, gradient_names, kept, meta, overrides, participants
 from .arguments import Mismatch
 from .binding import binder, describe, plain_text, result_type_of
 from .schema import parse
@@ -505,6 +505,8 @@ def _inplace(entry, name):
                 break
         if overrides.entered and dispatch.active(bound):
             return dispatch.operator(entry, overload, bound, inplace=True)
+        if 0 in self._stride and name in expanded.ON_EXPANDED and expanded.is_expanded(self):
+            return expanded.ON_EXPANDED[name](*bound)
         check_inplace(self)
         if overload.overlap is not None:
             check_overlap(self, overload, bound, 1)

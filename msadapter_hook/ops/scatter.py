@@ -10,7 +10,7 @@ from msadapter_hook.tensor import Tensor, cast_value, detached, dtypes, from_arr
 from msadapter_hook.tensor.formats import like_geometry
 from msadapter_hook.tensor.geometry import wrap_dim
 
-from . import kept
+from . import expanded, kept
 from .indexing import get_index, index_arrays, result_shape
 from .promotion import dtype_of, is_integral
 from .registry import composite, operator, plain, warn_once
@@ -557,6 +557,8 @@ def _put_at(self, indices, values, accumulate):
 
 def index_put_(self, indices, values, accumulate=False):
     """`values` at index tensors, in place. Source: PyTorch, Tensor.index_put_."""
+    if 0 in self._stride and expanded.is_expanded(self):
+        return expanded.index_put_(self, indices, values, accumulate)
     check_inplace(self)
     refuse_overlap(self, values, True)
     self._write(_put_at(self, indices, values, accumulate))
