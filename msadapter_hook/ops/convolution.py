@@ -154,8 +154,16 @@ def _convolution(n, input, weight, bias, stride, padding, dilation, groups):
     else:
         padding = _per_axis(padding, n, "padding")
     _check(x, weight, bias, stride, padding, dilation, groups, False)
+    if not x.shape[1]:  # of no channels PyTorch makes no channels, however many the weights have
+        weight = _no_outputs(weight)
+        bias = bias if bias is None else _no_outputs(bias)
     y = conv_values(x, weight, bias, stride, padding, dilation, groups)
     return shaped(y, y.shape[1:]) if single else y
+
+
+def _no_outputs(a):
+    """None of the rows of a weight or bias."""
+    return prims.slice(a, start=(0,) * a.ndim, stop=(0,) + a.shape[1:], step=(1,) * a.ndim)
 
 
 def _padding_by_name(x, weight, name, stride, dilation):
