@@ -163,7 +163,7 @@ def _convolution(n, input, weight, bias, stride, padding, dilation, groups):
 
 def _no_outputs(a):
     """None of the rows of a weight or bias."""
-    return prims.slice(a, start=(0,) * a.ndim, stop=(0,) + a.shape[1:], step=(1,) * a.ndim)
+    return prims.strided_slice(a, start=(0,) * a.ndim, stop=(0,) + a.shape[1:], step=(1,) * a.ndim)
 
 
 def _padding_by_name(x, weight, name, stride, dilation):
