@@ -294,10 +294,29 @@ div = _binary(
     "div", np.true_divide, "RealDiv", lambda g, out, a, b: g / conj_of(b), lambda g, out, a, b: neg(g) * conj_of((a / b) / b)
 )
 pow = _binary("pow", _pow, None, _pow_base, _pow_exponent, uses_output=True)
+_WITH_NAN = ("Float16", "Float32", "Float64", "BFloat16")
+
+
+def _keeping_nan(name):
+    """MindSpore's Maximum and Minimum may pass over a NaN; a sum has it, and hands its cotangent to both."""
+
+    def kernel():
+        best, select, add_, differ, either = map(primitive, (name, "Select", "Add", "NotEqual", "LogicalOr"))
+
+        def run(a, b):
+            if str(a.dtype) not in _WITH_NAN:
+                return best(a, b)
+            return select(either(differ(a, a), differ(b, b)), add_(a, b), best(a, b))
+
+        return run
+
+    return kernel
+
+
 maximum = _binary(
     "maximum",
     np.maximum,
-    "Maximum",
+    _keeping_nan("Maximum"),
     lambda g, out, a, b: _shared(g, less(a, b), equal(a, b)),
     lambda g, out, a, b: _shared(g, less(b, a), equal(a, b)),
     dtypes=SINGLE,
@@ -305,7 +324,7 @@ maximum = _binary(
 minimum = _binary(
     "minimum",
     np.minimum,
-    "Minimum",
+    _keeping_nan("Minimum"),
     lambda g, out, a, b: _shared(g, less(b, a), equal(a, b)),
     lambda g, out, a, b: _shared(g, less(a, b), equal(a, b)),
     dtypes=SINGLE,

@@ -85,8 +85,9 @@ def _max_pool_vjp(g, result, x, **attributes):
 
 def _mindspore_max_pool(*, kernel, stride, padding, dilation, out):
     """MindSpore's kernels pass over NaN and give the lowest number for a window of minus infinities. The mean of a window has the
-    NaN, and the lowest number comes of smaller ones only where all are infinite."""
-    select, same, stop, product, add, shape = map(primitive, ("Select", "Equal", "StopGradient", "Mul", "Add", "Reshape"))
+    NaN, and tells whether all are infinite where minus infinity counts as a number below all that others can be."""
+    select, same, less, stop, product, add, shape = map(
+        primitive, ("Select", "Equal", "Less", "StopGradient", "Mul", "Add", "Reshape"))
     if any(padding):
         # the kernels for three axes pad by themselves; padding before (PadV3) takes twice as long, and its compiled gradient never
         # comes back from its sixth run
@@ -94,11 +95,17 @@ def _mindspore_max_pool(*, kernel, stride, padding, dilation, out):
         pool, mean = primitive("MaxPool3D", *window), primitive("AvgPool3D", *window)
     else:
         pool, mean = primitive("MaxPool", kernel, stride, "valid"), primitive("AvgPool", kernel, stride, "valid")
+    larger, nearly = primitive("Maximum"), _BELOW * (1 - 0.2 / math.prod(kernel))
 
     def largest(x):
         best, smaller = pool(x), stop(product(x, _SMALL))
-        level = mean(smaller)
-        best = select(same(pool(smaller), _LOWEST), add(best, -math.inf), best)
+        if any(padding):  # zeros of the border are in the mean
+            level = mean(smaller)
+            infinite = same(pool(smaller), _LOWEST)
+        else:
+            level = mean(larger(_BELOW, smaller))  # in this order, Maximum keeps NaN
+            infinite = less(level, nearly)
+        best = select(infinite, add(best, -math.inf), best)
         return select(same(level, level), best, level)
 
     def run_padded(x):
@@ -108,7 +115,7 @@ def _mindspore_max_pool(*, kernel, stride, padding, dilation, out):
     return run_padded if any(padding) else largest
 
 
-_SMALL, _LOWEST = 2.0**-16, float(np.finfo(np.float32).min)
+_SMALL, _LOWEST, _BELOW = 2.0**-16, float(np.finfo(np.float32).min), -1e34  # the lowest number times _SMALL is above _BELOW
 
 
 def _max_guard(x, *, kernel, stride, padding, dilation, out):

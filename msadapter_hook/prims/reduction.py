@@ -130,17 +130,33 @@ def _extreme_vjp(g, out, a, *, axes, keepdims):
     return spread(g, a, axes, keepdims) * mask / spread(sum(mask, axes=axes, keepdims=keepdims), a, axes, keepdims)
 
 
+def _extreme(name):
+    """MindSpore's ReduceMax and ReduceMin may pass over a NaN; where one stands, value and gradient are NaN."""
+
+    def kernel(*, axes, keepdims):
+        best, somewhere = primitive(name, keepdims), primitive("ReduceAny", keepdims)
+        differ, fill, ones, product = map(primitive, ("NotEqual", "MaskedFill", "OnesLike", "Mul"))
+
+        def run(a):
+            found = best(a, axes)
+            return product(found, fill(ones(found), somewhere(differ(a, a), axes), np.nan))
+
+        return run
+
+    return kernel
+
+
 amax = Primitive(  # ties share the gradient, in MindSpore's kernel too
     "amax",
     host=lambda a, *, axes, keepdims: np.max(a, axis=axes, keepdims=keepdims),
-    mindspore=lambda *, axes, keepdims: lambda a, _p=primitive("ReduceMax", keepdims): _p(a, axes),
+    mindspore=_extreme("ReduceMax"),
     vjp=[_extreme_vjp],
     guard=_reduce_guard,
 )
 amin = Primitive(
     "amin",
     host=lambda a, *, axes, keepdims: np.min(a, axis=axes, keepdims=keepdims),
-    mindspore=lambda *, axes, keepdims: lambda a, _p=primitive("ReduceMin", keepdims): _p(a, axes),
+    mindspore=_extreme("ReduceMin"),
     vjp=[_extreme_vjp],
     guard=_reduce_guard,
 )

@@ -250,3 +250,27 @@ def test_late_max_pooling_keeps_nan_and_infinity(window):
         expected = F.max_pool2d(x, *window)  # not recorded: NumPy's
         torch.testing.assert_close(y.detach(), expected, rtol=1e-6, atol=0, equal_nan=True)
         assert torch.isnan(w.grad).item() == (step > 0)
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum", "amax", "amin", "whole"])
+def test_recorded_extremes_keep_nan(name):
+    """Values and gradients of PyTorch, in the first step as in later ones."""
+    nan, inf = float("nan"), float("inf")
+    a = torch.tensor([[1.0, nan, -0.0, inf, -inf], [nan, 2.0, -0.0, -inf, 5.0]], requires_grad=True)
+    b = torch.tensor([1.0, 1.0, -0.0, nan, inf], requires_grad=True)
+    steps = {
+        "maximum": (lambda: torch.maximum(a, b), [[1, nan, -0.0, nan, inf], [nan, 2, -0.0, nan, inf]],
+                    [[0.5, 1, 0.5, 1, 0], [1, 1, 0.5, 1, 0]]),
+        "minimum": (lambda: torch.minimum(a, b), [[1, nan, -0.0, nan, -inf], [nan, 1, -0.0, nan, 5]],
+                    [[0.5, 1, 0.5, 1, 1], [1, 0, 0.5, 1, 1]]),
+        "amax": (lambda: a[:, 1:].amax(1), [nan, 5], [[0, nan, nan, nan, nan], [0, 0, 0, 0, 1]]),
+        "amin": (lambda: a.amin(0), [nan, nan, -0.0, -inf, -inf], [[nan, nan, 0.5, 0, 1], [nan, nan, 0.5, 1, 0]]),
+        "whole": (lambda: a[:, 2:].max(), inf, [[0, 0, 0, 1, 0], [0, 0, 0, 0, 0]]),
+    }
+    step, values, gradient = steps[name]
+    for _ in range(3):
+        y = step()
+        y.backward(torch.ones_like(y))
+        torch.testing.assert_close(y.detach(), torch.tensor(values), rtol=0, atol=0, equal_nan=True)
+        torch.testing.assert_close(a.grad, torch.tensor(gradient, dtype=torch.float32), rtol=0, atol=0, equal_nan=True)
+        a.grad = b.grad = None
