@@ -11,11 +11,11 @@ import argparse
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.timing import best
 from benchmarks.train import HERE, WORKLOADS, environment
 
 #: no work in PyTorch: views, and what only holds a gradient back
@@ -92,17 +92,6 @@ def build(described, below):
     if isinstance(described, dict):
         return tuple([build(d, below) for d in described["tuple"]]) if "tuple" in described else described["value"]
     return from_numpy(array(described, below))
-
-
-def best(function, seconds=0.15):
-    """Least microseconds of a call."""
-    function(), function()
-    least, end = float("inf"), time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        start = time.perf_counter()
-        function()
-        least = min(least, time.perf_counter() - start)
-    return least * 1e6
 
 
 def time_mindspore(case):

@@ -1,14 +1,14 @@
 """PyTorch's side of benchmarks.kernels: reads descriptions of kernels from stdin, writes microseconds of the same operators.
 
-Run by the interpreter that has PyTorch, as a file: it imports nothing else of this project.
+Run by the interpreter that has PyTorch, as a file: of this project it imports how a call is timed.
 """
 
 import json
 import sys
-import time
 
 import torch
 import torch.nn.functional as F
+from timing import best
 
 
 def swapped(a, swap):
@@ -61,16 +61,6 @@ def build(described, below):
     if dtype.startswith("int"):
         return torch.randint(0, below, shape)
     return (torch.randn(shape) / 4).requires_grad_(bool(shape))
-
-
-def best(function, seconds=0.15):
-    function(), function()
-    least, end = float("inf"), time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        start = time.perf_counter()
-        function()
-        least = min(least, time.perf_counter() - start)
-    return least * 1e6
 
 
 def measure(case):

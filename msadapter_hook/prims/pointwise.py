@@ -294,7 +294,6 @@ div = _binary(
     "div", np.true_divide, "RealDiv", lambda g, out, a, b: g / conj_of(b), lambda g, out, a, b: neg(g) * conj_of((a / b) / b)
 )
 pow = _binary("pow", _pow, None, _pow_base, _pow_exponent, uses_output=True)
-_WITH_NAN = ("Float16", "Float32", "Float64", "BFloat16")
 
 
 def _keeping_nan(name):
@@ -304,8 +303,6 @@ def _keeping_nan(name):
         best, select, add_, differ, either = map(primitive, (name, "Select", "Add", "NotEqual", "LogicalOr"))
 
         def run(a, b):
-            if str(a.dtype) not in _WITH_NAN:
-                return best(a, b)
             return select(either(differ(a, a), differ(b, b)), add_(a, b), best(a, b))
 
         return run

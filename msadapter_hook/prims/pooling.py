@@ -99,12 +99,8 @@ def _mindspore_max_pool(*, kernel, stride, padding, dilation, out):
 
     def largest(x):
         best, smaller = pool(x), stop(product(x, _SMALL))
-        if any(padding):  # zeros of the border are in the mean
-            level = mean(smaller)
-            infinite = same(pool(smaller), _LOWEST)
-        else:
-            level = mean(larger(_BELOW, smaller))  # in this order, Maximum keeps NaN
-            infinite = less(level, nearly)
+        level = mean(larger(_BELOW, smaller))  # in this order, Maximum keeps NaN
+        infinite = same(pool(smaller), _LOWEST) if any(padding) else less(level, nearly)  # zeros of the border are in the mean
         best = select(infinite, add(best, -math.inf), best)
         return select(same(level, level), best, level)
 
@@ -121,9 +117,7 @@ _SMALL, _LOWEST, _BELOW = 2.0**-16, float(np.finfo(np.float32).min), -1e34  # th
 def _max_guard(x, *, kernel, stride, padding, dilation, out):
     if x.ndim != 4 or x.size == 0 or any(d != 1 for d in dilation):
         return False
-    if any((o - 1) * s + k > n + 2 * p for n, k, s, p, o in zip(x.shape[2:], kernel, stride, padding, out)):
-        return False
-    return True
+    return not any((o - 1) * s + k > n + 2 * p for n, k, s, p, o in zip(x.shape[2:], kernel, stride, padding, out))
 
 
 max_pool = Primitive("max_pool", host=_max_pool, mindspore=_mindspore_max_pool, guard=_max_guard, vjp=[_max_pool_vjp],

@@ -243,6 +243,7 @@ def test_late_max_pooling_keeps_nan_and_infinity(window):
             x[0, 1, 3, 3] = x[1, 2, 0, 0] = float("nan")
             x[0, 0, 7, 7], x[0, 2, 4, 4] = float("inf"), -float("inf")
             x[1, 0] = -float("inf")  # whole windows
+            x[0, 2, 0, 0], x[0, 2, 0, 1] = float("inf"), -float("inf")  # both in one
             x[1, 1, :4], x[1, 1, :2, :2] = torch.finfo(torch.float32).min, -float("inf")
         w = torch.ones(1, requires_grad=True)
         y = F.max_pool2d(x * w, *window)

@@ -28,13 +28,12 @@ from msadapter_hook.backend.onednn import (
 from msadapter_hook.tape.kernel import Kernel
 
 from .. import activation, pointwise, reduction
-from .elementwise import available, beside, evaluate, formula, in_halves
+from .elementwise import SLOW_HALVES, available, beside, evaluate, formula, in_halves
 from .layout import alike, dense, has_nan
 from .linear import FLOATS
 from .trust import Family
 
 _BITS = {4: np.int32, 8: np.int64}
-_SLOW_HALVES = 1 << 16  # numbers from which on exponentials of NumPy pay on two processors
 _LIBRARY = 1 << 14  # numbers from which on the library beats a single pass of NumPy
 
 
@@ -251,7 +250,7 @@ def _softmax(keep, a, *, axis):
 def _log_softmax(a, *, axis):
     """By NumPy, of much along other axes than the first in two halves side by side."""
     host = reduction.log_softmax.host
-    if axis == 0 or a.size < _SLOW_HALVES or a.shape[0] < 2:
+    if axis == 0 or a.size < SLOW_HALVES or a.shape[0] < 2:
         return host(a, axis=axis)
     y = np.empty_like(a)
 

@@ -14,7 +14,7 @@ from .trust import Family
 
 _BLOCK = 1 << 16  # numbers of the largest operation
 _HALVES = 1 << 18  # numbers from which on a second processor pays for a formula of the library
-_SLOW_HALVES = 1 << 16  # the same for functions of NumPy that take a nanosecond a number or more
+SLOW_HALVES = 1 << 16  # the same for functions of NumPy that take a nanosecond a number or more
 
 
 def in_halves(function, a):
@@ -22,7 +22,7 @@ def in_halves(function, a):
     a = dense(a)
     made = np.empty_like(a)
     x, y = memory_of(a), memory_of(made)
-    middle = a.size // 2 if a.size >= _SLOW_HALVES else 0
+    middle = a.size // 2 if a.size >= SLOW_HALVES else 0
     threads.each([partial(function, x[at], y[at]) for at in ([slice(0, middle), slice(middle, None)] if middle else [slice(None)])])
     return made
 
@@ -34,12 +34,11 @@ def beside(host):
         y[...] = host(x, **attributes)
 
     def forward(keep, a, **attributes):
-        if a.size < _SLOW_HALVES or not a.ndim:
+        if a.size < SLOW_HALVES or not a.ndim:
             return None
         return in_halves(partial(put, attributes=attributes), a), None
 
     return forward
-
 
 
 class Formula:

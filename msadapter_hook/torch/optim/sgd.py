@@ -13,6 +13,7 @@ class SGD(ElementwiseOptimizer):
     momentum or with dampening.
     """
 
+    _columns = ("momentum_buffer",)
     _group_defaults = {"nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": False}
 
     def __init__(
