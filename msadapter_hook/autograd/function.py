@@ -310,7 +310,7 @@ class Function(FunctionCtx, metaclass=_FunctionMeta):
         recording = state.enabled and any(t.requires_grad for t in tensors)
         compounds = {i: args[i] for i in places if args[i]._compound}
         needs = tuple([isinstance(a, Tensor) and a.requires_grad for a in args])
-        ctx = BackwardNode(cls, needs)
+        ctx = _node_class(cls)(cls, needs)
         ctx._compounds = compounds
         with enable_grad():
             inputs = tuple([flow(t).value for t in tensors])
@@ -494,6 +494,15 @@ class _no_recording:
 
 
 BackwardNode._finish = _finish
+
+
+def _node_class(function):
+    """The class of the nodes of a Function, which bears its name."""
+    found = function.__dict__.get("_backward_cls")
+    if found is None:
+        found = function._backward_cls = type(f"{function.__name__}Backward", (BackwardNode,), {
+            "__slots__": (), "__module__": BackwardNode.__module__, "_forward_cls": function})
+    return found
 
 
 def once_differentiable(function):

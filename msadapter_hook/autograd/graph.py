@@ -27,7 +27,8 @@ class Node:
 
     def name(self):
         """The name of the gradient, such as `MulBackward0`."""
-        return self._node.operator or _default_name(self._node)
+        name = self._node.operator or _default_name(self._node)
+        return name if name != "CopySlices" else "torch::autograd::CopySlices"
 
     @property
     def next_functions(self):
@@ -66,7 +67,7 @@ class Node:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __repr__(self):
-        return f"<{self.name()} object at {id(self._node):#x}>"
+        return f"<{type(self).__name__} object at {id(self._node):#x}>"
 
     def __eq__(self, other):
         return isinstance(other, Node) and other._node is self._node
@@ -176,6 +177,8 @@ def _edges(node):
     name = node.operator or ""
     if name == "CopySlices":
         return _slices(node)
+    if node.primitive in (prims.real, prims.imag) and name == "SelectBackward0":
+        return [_step("ViewAsRealBackward0", _edge(node.inputs[0]))]
     if name in _PRODUCTS:
         found = _products(node)
         if found is not None:

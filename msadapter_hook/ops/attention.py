@@ -61,9 +61,17 @@ def _repeated(query, v):
     return shaped(wide, lead[:-1] + (lead[-1] * n,) + v.shape[-2:])
 
 
+_FUSED = "ScaledDotProductFlashAttentionForCpuBackward0"
+
+
+def _fused(query, attn_mask, dropout_p):
+    """Whether PyTorch computes this in one step, and its graph has one node."""
+    return query.ndim == 4 and dropout_p == 0.0 and (attn_mask is None or not attn_mask.requires_grad)
+
+
 @operator("_attention_weights(Tensor query, Tensor key, Tensor? attn_mask, bool is_causal, float? scale, bool "
           "enable_gqa) -> Tensor",
-          forms="function")
+          forms="function", grad_name="SafeSoftmaxBackward0")
 def _attention_weights(query, key, attn_mask, is_causal, scale, enable_gqa):
     """softmax(query @ key.T * scale + mask); a row that sees nothing is 0."""
     if enable_gqa:
@@ -93,7 +101,8 @@ def _attention_weights(query, key, attn_mask, is_causal, scale, enable_gqa):
 
 
 @operator("_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, float? scale) -> Tensor",
-          forms="function", grad_name="ScaledDotProductFlashAttentionForCpuBackward0")
+          forms="function",
+          grad_name=lambda result, given: _FUSED if _fused(given("query"), given("attn_mask"), 0.0) else "UnsafeViewBackward0")
 def _attention(query, key, value, attn_mask, is_causal, scale):
     """Attention without dropout in one step, for what `_in_one_step` lets through."""
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
@@ -126,9 +135,13 @@ def _in_one_step(query, key, value, attn_mask):
     return attn_mask.dtype == query.dtype and not np.isneginf(attn_mask.numpy).all(-1).any()
 
 
-@operator("_attention_values(Tensor weights, Tensor query, Tensor value, bool enable_gqa) -> Tensor", forms="function",
-          grad_name="ScaledDotProductFlashAttentionForCpuBackward0")
-def _attention_values(weights, query, value, enable_gqa):
+def _name_of_values(result, given):
+    return _FUSED if given("fused") else "MmBackward0" if result.ndim == 2 else "UnsafeViewBackward0"
+
+
+@operator("_attention_values(Tensor weights, Tensor query, Tensor value, bool enable_gqa, bool fused) -> Tensor", forms="function",
+          grad_name=_name_of_values)
+def _attention_values(weights, query, value, enable_gqa, fused):
     return product(weights, _repeated(query, value) if enable_gqa else value)
 
 
@@ -147,6 +160,9 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     if dropout_p == 0.0 and _in_one_step(query.value, key.value, value.value, None if attn_mask is None else attn_mask.value):
         return call("_attention", query, key, value, attn_mask, is_causal, scale)
     weights = call("_attention_weights", query, key, attn_mask, is_causal, scale, enable_gqa)
+    fused = _fused(query, attn_mask, dropout_p)
     if dropout_p > 0.0:
         weights = call("nn.functional.dropout", weights, dropout_p, True)
-    return call("_attention_values", weights, query, value, enable_gqa)
+    elif fused and weights.requires_grad:
+        weights.value.node.operator = None  # a step inside of the one that users see
+    return call("_attention_values", weights, query, value, enable_gqa, fused)

@@ -144,6 +144,7 @@ _OTHERS = {  # f(*tensors, **attributes)
     "put_along": lambda a, index, new, axis: call("scatter", a, axis, index, new),
     "add_along": lambda a, index, new, axis: call("scatter_add", a, axis, index, new),
     "sum": _reduction("sum"), "mean": _reduction("mean"), "amax": _reduction("amax"), "amin": _reduction("amin"),
+    "max_of_all": lambda a: call("max", a), "min_of_all": lambda a: call("min", a),
     "logsumexp": _reduction("logsumexp"), "prod": _prod,
     "var": lambda a, axes, keepdims, correction: call("var", a, list(axes), correction=correction, keepdim=keepdims),
     "vector_norm": lambda a, axes, keepdims, p=2, order=None: call(

@@ -5,11 +5,11 @@ from collections import OrderedDict
 
 import numpy as np
 
-from msadapter_hook import prims
 from msadapter_hook.tape import no_grad
 from msadapter_hook.tensor import Tensor, from_array, printing
 from msadapter_hook.tensor import generator as generators
 from msadapter_hook.tensor.device import current_device
+from msadapter_hook.tensor.storage import deep_copied
 
 from . import dispatch, overrides
 from .devices import place
@@ -18,7 +18,7 @@ from .dispatch import wrapper
 
 def _text(self, tensor_contents=None):
     grad_fn = self.grad_fn if not self.is_leaf else None
-    name = type(grad_fn).__name__ if grad_fn is None else grad_fn.name()
+    name = type(grad_fn).__name__
     class_name = "tensor" if type(self)._overrides is False else type(self).__name__
     shown = self.device if self.device.type != current_device().type else None
     if tensor_contents is not None or self._history.value.wrapped:
@@ -72,22 +72,16 @@ def __deepcopy__(self, memo):
         return memo[id(self)]
     if self._dispatches and self._history.value.wrapped:
         return _deepcopied_wrapper(self, memo)
-    storage = self._history.storage
-    copied = memo.get(id(storage))
-    if copied is None:
-        root = storage.root
-        base = Tensor._window(storage.root, (), root.size, root.stride, 0, self._dtype).detach()
-        copied = memo[id(storage)] = Tensor._make(prims.copy(base.value), self._dtype, root.stride)
-        memo.setdefault(id(memo), []).append(storage)
+    copied = deep_copied(self._history.storage, memo)
     history = self._history
     moves = ()
     while history is not None:
         moves = history.moves + moves
         history = history.parent
     moves = moves + self._moves
-    made = Tensor._window(copied._history, moves, self._size, self._stride, self._offset, self._dtype)
+    made = Tensor._window(copied, moves, self._size, self._stride, self._offset, self._dtype)
     if moves:
-        copied._history.views = True
+        copied.views = True
     if type(self) is not Tensor:
         made = made.as_subclass(type(self))
     if self.requires_grad:

@@ -26,18 +26,19 @@ def _one_bias(w, b_ih, b_hh):
 
 # ------------------------------------------------------------------------------------------------ layers
 @operator(f"_lstm_layer(Tensor x, Tensor h0, Tensor c0, {_STATES}) -> (Tensor, Tensor, Tensor)", forms="function",
-          saves="x h0 c0 w_ih w_hh")
+          saves="x h0 c0 w_ih w_hh", grad_name="MkldnnRnnLayerBackward0")
 def _lstm_layer(x, h0, c0, w_ih, w_hh, b_ih=None, b_hh=None):
     return prims.lstm(x, h0, c0, w_ih, w_hh, _one_bias(w_ih, b_ih, b_hh))
 
 
-@operator(f"_gru_layer(Tensor x, Tensor h0, {_STATES}) -> (Tensor, Tensor)", forms="function", saves="x h0 w_ih w_hh")
+@operator(f"_gru_layer(Tensor x, Tensor h0, {_STATES}) -> (Tensor, Tensor)", forms="function", saves="x h0 w_ih w_hh",
+          grad_name="StackBackward0")
 def _gru_layer(x, h0, w_ih, w_hh, b_ih=None, b_hh=None):
     return prims.gru(x, h0, w_ih, w_hh, b_ih or _zeros_bias(w_ih), b_hh or _zeros_bias(w_hh))
 
 
 @operator(f"_rnn_layer(Tensor x, Tensor h0, {_STATES}, str nonlinearity='tanh') -> (Tensor, Tensor)", forms="function",
-          saves="x h0 w_ih w_hh")
+          saves="x h0 w_ih w_hh", grad_name="StackBackward0")
 def _rnn_layer(x, h0, w_ih, w_hh, b_ih=None, b_hh=None, nonlinearity="tanh"):
     return prims.rnn(x, h0, w_ih, w_hh, _one_bias(w_ih, b_ih, b_hh), relu=nonlinearity == "relu")
 

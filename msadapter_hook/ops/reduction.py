@@ -167,7 +167,7 @@ def _whole_extreme(name, primitive):
             )
         if is_complex(self):
             raise not_implemented(f"{name}_all", self)
-        return primitive(self, axes=tuple(range(self.ndim)), keepdims=False)
+        return primitive(self)
 
     body.__doc__ = f"The {name}imum of all elements. Source: PyTorch, torch.{name}."
     return body
@@ -211,9 +211,9 @@ def _along_dim(name, argument):
     return body
 
 
-def _declare_extreme(name, primitive, argument, binary):
+def _declare_extreme(name, whole, argument, binary):
     operator(f"{name}(Tensor self) -> Tensor", forms=ALL, saves="self result", grad_name=f"{name.capitalize()}Backward1")(
-        _whole_extreme(name, primitive)
+        _whole_extreme(name, whole)
     )
 
     def of_two(self, other):
@@ -236,8 +236,8 @@ def _declare_extreme(name, primitive, argument, binary):
     )(_along_dim(name, argument))
 
 
-_declare_extreme("max", prims.amax, np.argmax, "maximum")
-_declare_extreme("min", prims.amin, np.argmin, "minimum")
+_declare_extreme("max", prims.max_of_all, np.argmax, "maximum")
+_declare_extreme("min", prims.min_of_all, np.argmin, "minimum")
 
 
 def _declare_position(name, argument):

@@ -1,5 +1,7 @@
 """Views: the same memory under another geometry."""
 
+import copy
+
 from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Tensor, dtypes, geometry
 from msadapter_hook.tensor import view as moves
@@ -68,7 +70,7 @@ def reshape(self, shape):
     stride = geometry.view_stride(self._size, self._stride, size)
     if stride is not None:
         return self._view(moves.Reshape(size), size, stride)
-    made = self.clone(memory_format=dtypes.contiguous_format)._view(moves.Reshape(size), size, contiguous_stride(size))
+    made = self.clone(memory_format=dtypes.contiguous_format)._view(moves.Reshape(size, "_unsafe_view"), size, contiguous_stride(size))
     made._base = None  # a copy: nothing else shows its memory
     return made
 
@@ -383,11 +385,27 @@ def view_as_complex(self):
 def become(self, other):
     """Let `self` take over the view `other` of it: what `t_()`, `squeeze_()` and the like do."""
     check_inplace_geometry(self)
+    if other._parent is not None:
+        other._parent = Tensor.as_subclass(self, Tensor), other._parent[1]  # the view is read from what this tensor was
+    self._parent = other._parent
     self._history, self._moves = other._history, other._moves
+    if len(self._moves) and self._moves[-1].name in _ITSELF:
+        self._moves = (*self._moves[:-1], _renamed(self._moves[-1], _ITSELF[self._moves[-1].name]))
     self._size, self._stride, self._offset = other._size, other._stride, other._offset
     self._value, self._generation = None, -1
     self._history.version.count += 1
     return self
+
+
+#: The gradients of `t_()` and its like have numbers of their own.
+_ITSELF = {"t": "t:1", "transpose": "transpose:1", "unsqueeze": "unsqueeze:1", "as_strided": "as_strided:1", "squeeze:0": "squeeze:3",
+           "squeeze:1": "squeeze:4", "squeeze:2": "squeeze:5"}
+
+
+def _renamed(move, name):
+    made = copy.copy(move)
+    made.name = name
+    return made
 
 
 def check_inplace_geometry(self):

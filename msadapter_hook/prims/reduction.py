@@ -7,7 +7,7 @@ from msadapter_hook.tape import Primitive, constant
 from msadapter_hook.tape.primitive import FLOATS
 
 from .movement import broadcast_to, flip, reshape, zeros_like
-from .pointwise import conj_of, equal, exp, where
+from .pointwise import conj_of, equal, exp, logical_not, logical_or, where
 
 __all__ = [
     "amax",
@@ -15,7 +15,9 @@ __all__ = [
     "cumsum",
     "log_softmax",
     "logsumexp",
+    "max_of_all",
     "mean",
+    "min_of_all",
     "prod",
     "safe_root",
     "softmax",
@@ -160,6 +162,40 @@ amin = Primitive(
     vjp=[_extreme_vjp],
     guard=_reduce_guard,
 )
+
+
+def _whole(name, worst):
+    """MindSpore's kernel for the extreme of all elements: several NaN share the gradient as other ties do."""
+
+    def kernel():
+        best, total, somewhere = primitive(name), primitive("ReduceSum"), primitive("ReduceAny")
+        differ, other, fill, ones = map(primitive, ("NotEqual", "LogicalNot", "MaskedFill", "OnesLike"))
+        quotient, larger, choose, flat = map(primitive, ("Div", "Maximum", "Select", "Reshape"))
+
+        def run(a):
+            a = flat(a, (-1,))
+            lost = differ(a, a)
+            kept = other(lost)
+            share = quotient(total(fill(a, kept, 0.0)), larger(total(fill(ones(a), kept, 0.0)), 1.0))
+            return choose(somewhere(lost), share, best(fill(a, lost, worst)))
+
+        return run
+
+    return kernel
+
+
+def _whole_vjp(g, out, a):
+    hit = logical_or(equal(a, broadcast_to(out, shape=a.shape)), logical_not(equal(a, a)))  # a NaN hides every other value
+    mask = where(hit, constant(1, a.dtype), constant(0, a.dtype))
+    return broadcast_to(g, shape=a.shape) * mask / broadcast_to(sum(mask, axes=tuple(range(a.ndim)), keepdims=False), shape=a.shape)
+
+
+def _whole_guard(a):
+    return a.size > 0
+
+
+max_of_all = Primitive("max_of_all", host=np.max, mindspore=_whole("ReduceMax", -np.inf), vjp=[_whole_vjp], guard=_whole_guard)
+min_of_all = Primitive("min_of_all", host=np.min, mindspore=_whole("ReduceMin", np.inf), vjp=[_whole_vjp], guard=_whole_guard)
 
 
 def _cumsum_vjp(g, out, a, *, axis):

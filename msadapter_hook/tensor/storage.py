@@ -211,11 +211,32 @@ class History:
         self.version.count += 1
         self.storage.written(self, value)
 
+    def overwritten(self):
+        """The memory of the value has been written to, by somebody who knows that nothing but this history refers to it."""
+        value, storage = self.value, self.storage
+        self.value = Value(value.shape, value.dtype, value._numpy, value._array, None, 0, value.requires_grad, value.leaf)
+        if storage.raw is not None:
+            storage.raw = Value(value.shape, value.dtype, value._numpy)
+        self.version.count += 1
+        storage.generation += 1
+        self.synced = storage.generation
+
     def _without_data(self, value):
         """What a write leaves where only one side has data: a tensor without data stays so. NotImplementedError for the other."""
         if value.abstract:
             raise value.refuse()
         return value if self.value.wrapped else type(self.value)(value.shape, value.dtype)
+
+
+def deep_copied(storage, memo) -> History:
+    """The root history of a copy of `storage`: the same one for all who ask with one `memo`, as copy.deepcopy hands it on."""
+    copied = memo.get(id(storage))
+    if copied is None:
+        root = storage.root
+        with no_grad():
+            copied = memo[id(storage)] = new_storage(prims.copy(storage.data()), root.size, root.stride, storage.device)
+        memo.setdefault(id(memo), []).append(storage)  # its id stays its own as long as the memo is there
+    return copied
 
 
 def follow_retained(old, new):
@@ -334,6 +355,19 @@ class UntypedStorage:
     def clone(self) -> "UntypedStorage":
         """A copy with memory of its own."""
         return UntypedStorage.from_numpy_bytes(self.numpy_bytes().copy())
+
+    def __copy__(self):
+        return self.clone()
+
+    def __deepcopy__(self, memo):
+        """A copy, over which the copies of the tensors on this storage lie too."""
+        if id(self) not in memo:
+            memo[id(self)] = UntypedStorage(_history=deep_copied(self._storage, memo))
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol):
+        raise AttributeError("type object 'torch.storage.UntypedStorage' has no attribute 'dtype': bytes without a type are not pickled; "
+                             "pickle a tensor over them, or use torch.save")
 
     def new(self) -> "UntypedStorage":
         """An empty storage."""

@@ -169,7 +169,7 @@ class Part(Move):
     __slots__ = ("real",)
 
     def __init__(self, real):
-        self.real, self.name = real, "real" if real else "imag"
+        self.real, self.name = real, "select"  # of the pairs of real numbers
 
     def read(self, base):
         return (prims.real if self.real else prims.imag)(base)

@@ -1,5 +1,6 @@
 # Storages by their public names: UntypedStorage (bytes, from the tensor layer), TypedStorage over it, and the legacy
 # classes FloatStorage, LongStorage, ... that checkpoints name.
+import copy
 import warnings
 
 import numpy as np
@@ -214,7 +215,7 @@ class TypedStorage:
 
     def __deepcopy__(self, memo):
         if id(self) not in memo:
-            memo[id(self)] = self.clone()
+            memo[id(self)] = TypedStorage(wrap_storage=copy.deepcopy(self._untyped_storage, memo), dtype=self.dtype)
         return memo[id(self)]
 
     def cpu(self):

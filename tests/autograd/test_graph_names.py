@@ -43,7 +43,7 @@ NAMED = [
 @pytest.mark.parametrize("make, name", NAMED)
 def test_operators_made_of_others_bear_pytorchs_name(make, name):
     out = make()
-    assert out.grad_fn.name() == name
+    assert type(out.grad_fn).__name__ == name
     out.sum().backward()
 
 
@@ -154,3 +154,58 @@ def test_step_inside_of_an_operator_takes_no_hooks():
     step = F.linear(leaf(4, 3), w, b).grad_fn.next_functions[2][0]
     with pytest.raises(NotImplementedError, match="TBackward0"):
         step.register_hook(print)
+
+
+def test_steps_that_pytorch_has_bear_its_names():
+    c, seq, four = torch.randn(3, dtype=torch.complex64, requires_grad=True), leaf(5, 2, 3), leaf(2, 1, 5, 4)
+    assert shown(c.real.grad_fn) == shown(torch.imag(c).grad_fn) == "SelectBackward0[ViewAsRealBackward0[AccumulateGrad]]"
+    assert shown(M.t().reshape(9).grad_fn) == "UnsafeViewBackward0[CloneBackward0[TBackward0[AccumulateGrad]]]"
+    assert type(torch.nn.LSTM(3, 4)(seq)[0].grad_fn).__name__ == "MkldnnRnnLayerBackward0"
+    assert type(torch.nn.GRU(3, 4)(seq)[0].grad_fn).__name__ == type(torch.nn.RNN(3, 4)(seq)[0].grad_fn).__name__ == "StackBackward0"
+    fused = F.scaled_dot_product_attention(four, four, four, is_causal=True)
+    assert shown(fused.grad_fn).startswith("ScaledDotProductFlashAttentionForCpuBackward0[AccumulateGrad")
+    for x, name in ((four[0], "UnsafeViewBackward0"), (four[0, 0], "MmBackward0")):
+        assert type(F.scaled_dot_product_attention(x, x, x).grad_fn).__name__ == name
+    masked = F.scaled_dot_product_attention(four, four, four, attn_mask=leaf(5, 5))
+    assert type(masked.grad_fn).__name__ == "UnsafeViewBackward0"
+
+
+@pytest.mark.parametrize("change, name", [
+    (lambda y: y.t_(), "TBackward1"), (lambda y: y.unsqueeze_(0), "UnsqueezeBackward1"), (lambda y: y.squeeze_(), "SqueezeBackward3"),
+    (lambda y: y.squeeze_(0), "SqueezeBackward4"), (lambda y: y.squeeze_((0, 1)), "SqueezeBackward5"),
+    (lambda y: y.transpose_(0, 1), "TransposeBackward1"), (lambda y: y.as_strided_((2, 2), (1, 1)), "AsStridedBackward1")])
+def test_a_tensor_that_changes_its_own_geometry(change, name):
+    assert type(change(leaf(3, 4) * 1).grad_fn).__name__ == name
+    assert type(change((leaf(3, 4) * 1)[:2]).grad_fn).__name__ == name
+
+
+@pytest.mark.parametrize("start", [lambda y: torch.view_as_complex(y), lambda y: torch.view_as_complex(y).real])
+def test_a_view_of_a_view_that_changes_its_own_geometry(start):
+    """What it shows is read from what it was, not from the view it came of."""
+    x = torch.arange(8.0).view(4, 2).requires_grad_()
+    y = x * 1
+    v = start(y)
+    v.unsqueeze_(0)
+    v.transpose_(0, 1)
+    assert v.shape == (4, 1) and v.dtype == start(y).dtype and torch.equal(v[:, 0].detach(), start(y).detach())
+    v.mul_(2)
+    (y**2).sum().backward()
+    scale = torch.tensor([4.0, 4.0 if v.is_complex() else 1.0])
+    assert torch.equal(x.grad, 2 * x.detach() * scale)
+
+
+def test_names_of_classes_of_nodes():
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    y = Twice.apply(A)
+    assert type(y.grad_fn).__name__ == y.grad_fn.name() == "TwiceBackward"
+    y = A * 1
+    y[0] = 3.0
+    assert repr(y).endswith("grad_fn=<CopySlices>)") and y.grad_fn.name() == "torch::autograd::CopySlices"

@@ -112,7 +112,7 @@ class StridedNested(Nested):
         pieces = [p.detach().requires_grad_() if self.requires_grad else p for p in self.detach()._pieces()]
         body = ",\n".join(["  " + repr(p).replace("\n", "\n  ") for p in pieces])
         grad_fn = self.grad_fn
-        tail = f", grad_fn=<{grad_fn.name()}>" if grad_fn is not None else ", requires_grad=True" if self.requires_grad else ""
+        tail = f", grad_fn=<{type(grad_fn).__name__}>" if grad_fn is not None else ", requires_grad=True" if self.requires_grad else ""
         return f"nested_tensor([\n{body}\n]{tail})"
 
 

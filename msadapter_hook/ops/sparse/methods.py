@@ -235,9 +235,9 @@ def text(self, *, tensor_contents=None):
     grad_fn = self.grad_fn
     shown = self.device if self.device.type != current_device().type else None
     return printing.format_tensor(
-        None, self._dtype, shape=self._size, requires_grad=self.requires_grad, grad_fn_name=grad_fn and grad_fn.name(), device=shown,
-        is_parameter=getattr(self, "_is_param", False), contents=contents,
-        facts=(f"size={tuple(self._size)}", f"nnz={_nnz(self)}"), layout=self.layout)
+        None, self._dtype, shape=self._size, requires_grad=self.requires_grad, device=shown,
+        grad_fn_name=grad_fn and type(grad_fn).__name__, is_parameter=getattr(self, "_is_param", False),
+        contents=contents, facts=(f"size={tuple(self._size)}", f"nnz={_nnz(self)}"), layout=self.layout)
 
 
 def deep_copy(self, memo):

@@ -589,5 +589,5 @@ class GRUCell(RNNCellBase):
         reset = (r_i + r_h).sigmoid()
         update = (z_i + z_h).sigmoid()
         new = (n_i + reset * n_h).tanh()
-        result = new + update * (h - new)
+        result = (h - new) * update + new
         return result if batched else result.squeeze(0)
