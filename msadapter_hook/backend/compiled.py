@@ -8,10 +8,13 @@ import importlib.util
 import math
 import sys
 
+import numpy as np
+
 from msadapter_hook import settings
 
+from .arrays import as_numpy, from_numpy
 from .gradient import Gradient, unrecorded
-from .primitives import Kernel
+from .primitives import Kernel, all_numbers, primitive
 from .runtime import mindspore
 
 
@@ -23,6 +26,7 @@ class Listing:
         self.kept = list(inputs)  # identities stay unique while the objects live
         self.lines = []
         self.environment = {"inf": math.inf, "nan": math.nan}
+        self.assumed = []  # tensors that the program is right for only if their elements are numbers
 
     def note(self, kernel, args, result):
         name = f"k{len(self.lines)}"
@@ -85,11 +89,16 @@ def list_program(function, inputs):
 
 
 def compile_gradient(function, inputs, positions):
-    """The compiled form of `Gradient(function, positions)`. MindSpore compiles at the first call, and raises then what it raises
+    """The compiled form of `Gradient(function, positions)`, called alike; None in place of a result where the program is not right
+    for these inputs, and is to be replayed by other means. MindSpore compiles at the first call, and raises then what it raises
     where it cannot."""
     listing, outputs = list_program(function, inputs)
+    watched = list({listing.spell(t): t for t in listing.assumed}.items())
+    unused = tuple([from_numpy(np.zeros(t.shape, np.float32)) for _, t in watched])  # cotangents
+    count = len(outputs)
+    listing.environment["stop"] = primitive("StopGradient").instance
     parameters = ", ".join(f"x{i}" for i in range(len(inputs)))
-    results = "".join(f"{o}, " for o in outputs)
+    results = "".join(f"{o}, " for o in outputs) + "".join(f"stop({name}), " for name, _ in watched)
     source = f"def program({parameters}):\n" + "\n".join(listing.lines) + f"\n    return ({results})\n"
     digest = hashlib.sha256(source.encode()).hexdigest()[:16]
     folder = settings.cache_folder() / "programs"
@@ -109,6 +118,7 @@ def compile_gradient(function, inputs, positions):
 
     def call(given, cotangents):
         nonlocal fresh
+        cotangents += unused
         if fresh:  # where MindSpore cannot compile it leaves its notes in the working directory, unless told another place
             fresh = False
             before = settings.export("compiling", MS_OM_PATH=str(folder))
@@ -122,6 +132,10 @@ def compile_gradient(function, inputs, positions):
         # a gradient is read before the loss: in the other order three spinning threads share the cores, at a quarter of the speed
         if grads:
             grads[0].asnumpy()
+        if watched:
+            if not all(all_numbers(as_numpy(v)) for v in values[count:]):
+                return None
+            values = values[:count]
         return values, grads
 
     return call

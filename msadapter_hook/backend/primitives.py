@@ -1,10 +1,13 @@
 """MindSpore's primitives, one instance per set of attributes (making one costs 20 µs)."""
 
+import math
 from functools import lru_cache, partial
 
+import numpy as np
 from mindspore.ops import operations as _operations
 
 from . import runtime  # noqa: F401  (MindSpore is configured before a primitive exists)
+from .arrays import as_numpy
 
 
 class Kernel:
@@ -31,3 +34,20 @@ class Kernel:
 def primitive(name: str, *attributes, **named) -> Kernel:
     """The instance of the MindSpore primitive `name` with these attributes; callable on MindSpore tensors."""
     return Kernel(name, getattr(_operations, name)(*attributes, **named))
+
+
+def finite(tensor) -> bool:
+    """Whether all elements of a float tensor are known to be numbers: neither infinite nor NaN, nor so large that it cannot be told.
+
+    In a program that is being written down to be compiled it is taken to be so; whoever runs it looks (`Listing.assumed`).
+    """
+    if Kernel.listening is not None:
+        Kernel.listening.assumed.append(tensor)
+        return True
+    return all_numbers(as_numpy(tensor))
+
+
+def all_numbers(array) -> bool:
+    """Whether the squares of a float array have a finite sum: no element is infinite or NaN then. The quickest look at all of them."""
+    flat = array.reshape(-1)
+    return math.isfinite(np.dot(flat, flat))

@@ -2,7 +2,8 @@
 
 Called by the served optimizers through their seam: a function gives True when it has done the step, False where the case
 (dtype, device, tensors as hyperparameters) is not its own. Arithmetic is PyTorch's, in its order, in the parameter's dtype.
-Parameters and state get new arrays: what a graph or a user still holds is never overwritten.
+Parameters and state are overwritten where nothing else refers to their memory, and get new arrays where something does: what a
+graph or a user still holds does not change.
 """
 
 import math
@@ -10,8 +11,9 @@ import threading
 
 import numpy as np
 
-from msadapter_hook.tape import value_of
 from msadapter_hook.tensor import from_array
+
+from .flat_memory import Flat
 
 _BLOCK = 32768  # elements: eight arrays of them fit into 1 MiB [measured: faster than 8,192 and 65,536]
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -42,10 +44,6 @@ def _temporaries(dtype):
     return found
 
 
-def _flat(tensor):
-    return tensor.value.numpy.reshape(-1)
-
-
 def _batches(sizes, keys):
     """Numbers of parameters that are updated together: the large ones alone, the small ones of one key up to a block at a time."""
     found, open_ones = [], {}
@@ -62,45 +60,27 @@ def _batches(sizes, keys):
     return found
 
 
-def _gather(tensors, batch):
-    """The elements of a batch of tensors in one flat array."""
-    if len(batch) == 1:
-        return _flat(tensors[batch[0]])
-    return np.concatenate([_flat(tensors[i]) for i in batch])
-
-
-def _scatter(tensors, batch, flat, sizes):
-    """Give each tensor of a batch its part of a new flat array. Where there is none yet, it is made."""
-    at = 0
-    for i in batch:
-        end = at + sizes[i].numel()
-        part = flat[at:end].reshape(sizes[i])
-        if tensors[i] is None:
-            tensors[i] = from_array(part)
-        else:
-            tensors[i]._write(value_of(part))
-        at = end
-
-
 def _sweep(params, keys, rule):
     """Update the parameters batch by batch, one key for each.
 
-    `rule(first)` gives, for a batch that begins with that parameter, the lists of tensors to read, those to write, and
-    `update(reads, writes, t, u)`, which computes one block into `writes`; `t` and `u` are free to use.
+    `rule(first)` gives, for a batch that begins with that parameter, the lists of tensors to read, the places in it of those to
+    write, and `update(reads, writes, t, u)`, which computes one block into `writes`: element by element, since they may be what
+    is read; `t` and `u` are free to use.
     """
-    sizes = [p._size for p in params]
-    for batch in _batches(sizes, keys):
+    for batch in _batches([p._size for p in params], keys):
         reads, writes, update = rule(batch[0])
-        reads = [_gather(tensors, batch) for tensors in reads]
-        made = [np.empty_like(reads[0]) for _ in writes]
-        t, u = _temporaries(reads[0].dtype)
-        for a in range(0, reads[0].size, _BLOCK):
+        found = [Flat([tensors[i] for i in batch]) for tensors in reads]
+        given = [flat.array for flat in found]
+        written = [found[place] for place in writes]
+        made = [flat.room() for flat in written]
+        t, u = _temporaries(given[0].dtype)
+        for a in range(0, given[0].size, _BLOCK):
             block = slice(a, a + _BLOCK)
             of_block = [flat[block] for flat in made]
             count = of_block[0].size
-            update([flat[block] for flat in reads], of_block, t[:count], u[:count])
-        for tensors, flat in zip(writes, made):
-            _scatter(tensors, batch, flat, sizes)
+            update([flat[block] for flat in given], of_block, t[:count], u[:count])
+        for flat, new in zip(written, made):
+            flat.take(new)
 
 
 def sgd_step(params, grads, buffers, *, weight_decay, momentum, lr, dampening, nesterov, maximize):
@@ -110,6 +90,9 @@ def sgd_step(params, grads, buffers, *, weight_decay, momentum, lr, dampening, n
     if any(b is not None and (b._dtype is not p._dtype or b._size != p._size) for b, p in zip(buffers, params)):
         return False
     fresh = [b is None for b in buffers]
+    for i, p in enumerate(params):
+        if fresh[i] and momentum != 0:
+            buffers[i] = from_array(np.empty(p._size, p._dtype.numpy))
 
     def rule(number):
         kind = params[number]._dtype.numpy.type
@@ -133,8 +116,8 @@ def sgd_step(params, grads, buffers, *, weight_decay, momentum, lr, dampening, n
             np.subtract(p, np.multiply(g, rate, out=t), out=writes[0])
 
         if momentum == 0:
-            return [params, grads], [params], update
-        return [params, grads] if first else [params, grads, buffers], [params, buffers], update
+            return [params, grads], (0,), update
+        return [params, grads, buffers], (0, 2), update
 
     _sweep(params, [(p._dtype.numpy, first) for p, first in zip(params, fresh)], rule)
     return True
@@ -144,13 +127,12 @@ def adam_step(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, *, a
               maximize, decoupled_weight_decay=False):
     """Adam and AdamW, with AMSGrad. Source: PyTorch, torch.optim.Adam."""
     state = [exp_avgs, exp_avg_sqs] + ([max_exp_avg_sqs] if amsgrad else [])
-    if not _plain(beta1, beta2, lr, weight_decay, eps) or not _fits(params, grads, *state):
+    if not _plain(beta1, beta2, lr, weight_decay, eps) or not _fits(params, grads, *state) or len({s._dtype for s in steps}) > 1:
         return False
-    counts = []
-    for step in steps:
-        count = step.value.numpy + 1
-        step._write(value_of(np.asarray(count, step._dtype.numpy)))
-        counts.append(count.item())
+    counted = Flat(steps)
+    counts = np.add(counted.array, 1, out=counted.room())
+    counted.take(counts)
+    counts = counts.tolist()
 
     def rule(number):
         n, kind = counts[number], params[number]._dtype.numpy.type
@@ -180,7 +162,7 @@ def adam_step(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, *, a
             np.multiply(t, by, out=t)
             np.subtract(p, t, out=out)
 
-        return [params, grads, *state], [params, *state], update
+        return [params, grads, *state], (0, *range(2, 2 + len(state))), update
 
     _sweep(params, [(p._dtype.numpy, n) for p, n in zip(params, counts)], rule)
     return True

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import scipy.special as sp
 
-from msadapter_hook.backend import from_numpy, primitive
+from msadapter_hook.backend import finite, from_numpy, primitive
 from msadapter_hook.tape import Primitive, constant
 from msadapter_hook.tape.primitive import FLOATS, SINGLE
 
@@ -303,6 +303,8 @@ def _keeping_nan(name):
         best, select, add_, differ, either = map(primitive, (name, "Select", "Add", "NotEqual", "LogicalOr"))
 
         def run(a, b):
+            if finite(a) and finite(b):
+                return best(a, b)
             return select(either(differ(a, a), differ(b, b)), add_(a, b), best(a, b))
 
         return run

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from msadapter_hook.backend import primitive
+from msadapter_hook.backend import finite, primitive
 from msadapter_hook.tape import Primitive
 
 from .movement import reshape
@@ -84,8 +84,8 @@ def _max_pool_vjp(g, result, x, **attributes):
 
 
 def _mindspore_max_pool(*, kernel, stride, padding, dilation, out):
-    """MindSpore's kernels pass over NaN and give the lowest number for a window of minus infinities. The mean of a window has the
-    NaN, and tells whether all are infinite where minus infinity counts as a number below all that others can be."""
+    """MindSpore's kernels pass over NaN and give the lowest number for a window of minus infinities. Where there are such, the mean
+    of a window has the NaN, and tells whether all are infinite where minus infinity counts as a number below all that others can be."""
     select, same, less, stop, product, add, shape = map(
         primitive, ("Select", "Equal", "Less", "StopGradient", "Mul", "Add", "Reshape"))
     if any(padding):
@@ -98,7 +98,10 @@ def _mindspore_max_pool(*, kernel, stride, padding, dilation, out):
     larger, nearly = primitive("Maximum"), _BELOW * (1 - 0.2 / math.prod(kernel))
 
     def largest(x):
-        best, smaller = pool(x), stop(product(x, _SMALL))
+        best = pool(x)
+        if finite(x):
+            return best
+        smaller = stop(product(x, _SMALL))
         level = mean(larger(_BELOW, smaller))  # in this order, Maximum keeps NaN
         infinite = same(pool(smaller), _LOWEST) if any(padding) else less(level, nearly)  # zeros of the border are in the mean
         best = select(infinite, add(best, -math.inf), best)

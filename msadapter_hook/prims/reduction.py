@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from msadapter_hook.backend import from_numpy, primitive
+from msadapter_hook.backend import finite, from_numpy, primitive
 from msadapter_hook.tape import Primitive, constant
 from msadapter_hook.tape.primitive import FLOATS
 
@@ -141,6 +141,8 @@ def _extreme(name):
 
         def run(a):
             found = best(a, axes)
+            if finite(a):
+                return found
             return product(found, fill(ones(found), somewhere(differ(a, a), axes), np.nan))
 
         return run
@@ -174,6 +176,8 @@ def _whole(name, worst):
 
         def run(a):
             a = flat(a, (-1,))
+            if finite(a):
+                return best(a)
             lost = differ(a, a)
             kept = other(lost)
             share = quotient(total(fill(a, kept, 0.0)), larger(total(fill(ones(a), kept, 0.0)), 1.0))

@@ -54,7 +54,7 @@ class Replay:
         self._runs += 1
         way = self._way
         if way == "compiled":
-            return self._compiled(inputs, cotangents)
+            return self._by_compiled(inputs, cotangents)
         if way == "settled":
             return self._plain(inputs, cotangents)
         if way == "long":
@@ -65,7 +65,7 @@ class Replay:
         if way == "plain" and self._due():
             self._compile(inputs)
             way = self._way
-        chosen = self._compiled if way == "trying" and len(self._times["compiled"]) <= _SAMPLES else self._plain
+        chosen = self._by_compiled if way == "trying" and len(self._times["compiled"]) <= _SAMPLES else self._plain
         start = time.perf_counter()
         try:
             result = chosen(inputs, cotangents)
@@ -81,6 +81,11 @@ class Replay:
         else:
             self._times["plain"].append(spent)
         return result
+
+    def _by_compiled(self, inputs, cotangents):
+        """By the compiled program; where it is not made for such inputs, operation by operation."""
+        found = self._compiled(inputs, cotangents)
+        return self._plain(inputs, cotangents) if found is None else found
 
     @staticmethod
     def _asked():

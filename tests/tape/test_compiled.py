@@ -162,3 +162,31 @@ def test_running_statistics_move_on_in_compiled_steps(asked):
     for a, b in zip(plain, run()):
         np.testing.assert_allclose(a, b, rtol=1e-5)
     assert replay.policy.compiled or not late.state.enabled
+
+
+def pooled(w, x):
+    y = (x * w).view(1, 1, 6, 6)
+    return (F.max_pool2d(y, 2).sum() + F.max_pool2d(y, 3, 2, 1).sum() + torch.maximum(x * w, w).sum() + torch.minimum(x * w, w).sum()
+            + (x * w).amax(1).sum() + (x * w).amin(0).sum() + (x * w).max())
+
+
+@pytest.mark.skipif(not late.state.enabled, reason="MSADAPTER_EAGER=1 computes before the replay")
+def test_a_program_compiled_for_numbers_meets_others(asked):
+    def results():
+        torch.manual_seed(0)
+        w = torch.randn(6, 6, requires_grad=True)
+        for turn in range(12):
+            x = torch.randn(6, 6)
+            x[:2, 2:4] = {7: float("nan"), 8: float("inf"), 10: -float("inf")}.get(turn, x[:2, 2:4])
+            loss = pooled(w, x)
+            loss.backward()
+            yield np.concatenate([[loss.item()], w.grad.numpy().ravel()])
+            w.grad = None
+
+    asked(0)
+    plain = list(results())
+    assert [np.isfinite(p).all() for p in plain] == [turn not in (7, 8, 10) for turn in range(12)]
+    asked(1)
+    compiled = list(results())
+    assert replay.policy.compiled
+    np.testing.assert_allclose(compiled, plain, rtol=2e-5, atol=2e-6)
