@@ -8,12 +8,12 @@ from scipy.linalg import lapack
 
 from msadapter_hook import prims
 from msadapter_hook.prims.linalg import each, permutation, permutation_matrix, unpacked
-from msadapter_hook.tape import Value, value_of
+from msadapter_hook.tape import value_of
 from msadapter_hook.tensor.geometry import broadcast_shapes
 
 from . import linalg_checks as checks
 from ._contract import expanded, shaped, tied
-from .linalg import COLUMNS, cholesky_values, from_left, householder_values, tolerances, triangular_values, vector_case
+from .linalg import COLUMNS, cholesky_values, from_left, householder_values, tolerances, triangular_values
 from .linalg_checks import LinAlgError
 from .promotion import dtype_of
 from .registry import composite, operator, plain
@@ -414,32 +414,35 @@ _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 def lstsq(self, B, rcond=None, driver=None):
     """The X of least |A X - B|, of least norm where several are. Source: PyTorch, torch.linalg.lstsq."""
     name = "torch.linalg.lstsq"
-    checks.is_computable(self, "linalg.lstsq")
     if self.ndim < 2:
         raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
     if B.ndim < 1:
         raise RuntimeError(f"{name}: other must have at least 1 dimension.")
+    if not 0 <= self.ndim - B.ndim <= 1:
+        raise RuntimeError(f"{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1")
     if self.dtype != B.dtype:
         raise RuntimeError(f"{name}: Expected input and other to have the same dtype, but got input's dtype "
                            f"{dtype_of(self).scalar_name} and other's dtype {dtype_of(B).scalar_name}")
     if driver is not None and driver not in _DRIVERS:
         raise RuntimeError(f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
     driver = driver or "gelsy"
-    vector = vector_case(Value(self.shape[:-2] + (self.shape[-2],) * 2, self.dtype), B) and (
-        B.ndim == 1 or self.ndim - 1 == B.ndim)
+    vector = self.ndim > B.ndim
     right = shaped(B, B.shape + (1,)) if vector else B
+    lead = broadcast_shapes(self.shape[:-2], right.shape[:-2])
     if self.shape[-2] != right.shape[-2]:
         raise RuntimeError(f"{name}: input.size({-2}) should match other.size({-1 if vector else -2})")
+    if self.dtype.kind not in "fc":
+        raise RuntimeError("This function doesn't handle types other than float and double")
     m, n = self.shape[-2:]
-    lead = broadcast_shapes(self.shape[:-2], right.shape[:-2])
     a, b = expanded(self, lead + (m, n)), expanded(right, lead + right.shape[-2:])
     rcond = checks.epsilon(self) * max(m, n) if rcond is None else rcond
     atol, rtol = tolerances(a, 0.0, rcond)
     inverse = prims.pseudo_inverse(a, value_of(atol), value_of(rtol), hermitian=False)
     solution = prims.matmul(inverse, b)
     empty = value_of(np.zeros(0, checks.real_of(self).numpy))
-    s = np.linalg.svd(a.numpy, compute_uv=False) if a.size else np.zeros(lead + (min(m, n),), empty.dtype)
-    rank = (s > rtol[..., None] * s.max(-1, keepdims=True, initial=0)).sum(-1).astype(np.int64)
+    own = self.numpy  # rank and singular values are those of the matrices given, however often they are used
+    s = np.linalg.svd(own, compute_uv=False) if own.size else np.zeros(own.shape[:-2] + (min(m, n),), empty.dtype)
+    rank = (s > rcond * s.max(-1, keepdims=True, initial=0)).sum(-1).astype(np.int64)
     residuals = tied(empty, solution)
     if m > n and (driver == "gels" or (rank == n).all()) and driver != "gelsy":
         rest = prims.matmul(a, solution) - b

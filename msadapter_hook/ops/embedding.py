@@ -5,14 +5,13 @@ import warnings
 import numpy as np
 
 from msadapter_hook import prims
-from msadapter_hook.tape import Value, no_grad, value_of
+from msadapter_hook.tape import Value, constant, no_grad, value_of
+from msadapter_hook.tape.recording import state
 from msadapter_hook.tensor import Size, Tensor
 
 from ._contract import shaped
 from .promotion import dtype_of
 from .registry import operator, plain
-
-# ------------------------------------------------------------------------------------------------ lookup
 from .tables import call
 
 
@@ -76,8 +75,11 @@ def _renormalize(weight, indices, max_norm, norm_type):
     scale = np.where(norms > max_norm, max_norm / (norms + 1e-7), 1.0)
     made = w.copy()
     made[used] = (rows * scale[:, None]).astype(w.dtype)
+    new = Value(made.shape, made.dtype, made)
     with no_grad():
-        weight._write(Value(made.shape, made.dtype, made))
+        for level in state.levels:  # a tangent stays as it is
+            level.copy(weight.value, new)
+        weight._write(new)
 
 
 def functional_embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
@@ -111,6 +113,11 @@ def _embedding_bags(weight, indices, offsets, mode, per_sample_weights, padding_
                     sparse=False):
     _check_indices(indices, "embedding_bag")
     outside = (indices.numpy < 0) | (indices.numpy >= weight.shape[0])
+    quick = padding_idx < 0 and mode != "max" and weight.dtype.name in ("float32", "float16", "bfloat16")
+    if quick and outside.any():
+        place = int(outside.reshape(-1).argmax())
+        raise RuntimeError(f"Index {place} of input takes value {int(indices.numpy.reshape(-1)[place])} which is not in the valid range "
+                           f"[0, {weight.shape[0]})")
     if outside.any():
         raise RuntimeError("embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be "
                            f"{int(indices.numpy[outside][0])}")
@@ -127,9 +134,9 @@ def _embedding_bags(weight, indices, offsets, mode, per_sample_weights, padding_
     if starts.size and starts[-1] > at.size:
         raise RuntimeError(f"offsets[-1] can not be greater than input's length {at.size} but got offsets[-1] of "
                            f"{int(starts[-1])}")
-    ends = np.append(starts[1:], at.size) if not include_last_offset else starts[1:]
-    if include_last_offset:
-        starts = starts[:-1]
+    if (starts[1:] < starts[:-1]).any():
+        raise RuntimeError("embedding_bag: offsets must not decrease")
+    starts, ends = _bounds(starts, at.size, include_last_offset, quick and mode == "sum")
     bags = len(starts)
     bag_of = np.repeat(np.arange(bags), ends - starts)
     count = len(bag_of)
@@ -140,7 +147,8 @@ def _embedding_bags(weight, indices, offsets, mode, per_sample_weights, padding_
         counts = np.bincount(at[:count], minlength=weight.shape[0])[at[:count]]
         rows = prims.graft(rows * value_of((1.0 / counts).astype(rows.dtype)[:, None]), rows.detach())
     if per_sample_weights is not None:
-        rows = rows * shaped(per_sample_weights, (per_sample_weights.shape[0], 1))
+        used = per_sample_weights if count == at.size else prims.strided_slice(per_sample_weights, start=(0,), stop=(count,), step=(1,))
+        rows = rows * shaped(used, (count, 1))
     if mode == "max":
         return _largest(rows, starts, ends, live, bags)
     if not live.all():
@@ -149,8 +157,24 @@ def _embedding_bags(weight, indices, offsets, mode, per_sample_weights, padding_
     total = prims.index_add(zero, value_of(bag_of), rows, axis=0)
     if mode == "mean":
         sizes = np.bincount(bag_of[live], minlength=bags)
-        total = total / value_of(np.maximum(sizes, 1).astype(rows.dtype)[:, None])
+        many = value_of(np.maximum(sizes, 1).astype(rows.dtype)[:, None])
+        mean = total / many
+        if quick and include_last_offset and bags and offsets.numpy[-1] < count:  # PyTorch counts those after the last bag, and adds none
+            last, within = int(offsets.numpy[-1]), np.zeros((bags, weight.shape[1]), np.float32)
+            np.add.at(within, bag_of[:last], rows.numpy[:last].astype(np.float32))
+            mean = prims.graft(mean, value_of(within.astype(rows.dtype)) / many)
+        return mean
     return total
+
+
+def _bounds(starts, length, include_last_offset, exact):
+    """Where bags start and end. What lies after a last offset that is less than the length belongs to the last bag unless `exact`."""
+    if not include_last_offset:
+        return starts, np.append(starts[1:], length)
+    ends = starts[1:].copy()
+    if ends.size and not exact:
+        ends[-1] = length
+    return starts[:-1], ends
 
 
 def _largest(rows, starts, ends, live, bags):
@@ -166,7 +190,7 @@ def _largest(rows, starts, ends, live, bags):
     if not rows.shape[0]:  # zeros that still belong to the graph
         return prims.index_add(value_of(np.zeros((bags, width), x.dtype)), value_of(np.zeros(0, np.int64)), rows, axis=0)
     made = prims.take_along(rows, value_of(chosen), axis=0)
-    return made if full.all() else made * value_of(full.astype(x.dtype))
+    return made if full.all() else prims.where(value_of(np.broadcast_to(full, made.shape).copy()), made, constant(0, x.dtype))
 
 
 def _check_padding(padding_idx, rows):
@@ -269,9 +293,9 @@ def root_embedding_bag(weight, indices, offsets, scale_grad_by_freq=False, mode=
     indices = indices.reshape(-1)
     made = call("_embedding_bags", weight, indices, offsets, _MODES[mode], per_sample_weights, padding_idx, include_last_offset,
                 scale_grad_by_freq, sparse)
-    at, starts, bags = indices.value.numpy, offsets.value.numpy, made.size(0)
-    ends = starts[1:] if include_last_offset else np.append(starts[1:], at.size)
-    bag_of = np.repeat(np.arange(bags), ends - starts[:bags]).astype(at.dtype)
+    at, bags = indices.value.numpy, made.size(0)
+    starts, ends = _bounds(offsets.value.numpy, at.size, include_last_offset, False)
+    bag_of = np.repeat(np.arange(bags), ends - starts).astype(at.dtype)
     live = at[:bag_of.size] != padding_idx
     sizes = np.bincount(bag_of[live], minlength=bags).astype(at.dtype)
     largest = sizes

@@ -277,8 +277,9 @@ def _key(index, axis):
     return tuple(key)
 
 
-def _reduced(a, index, src, *, axis, how, include_self):
-    low = a.dtype.itemsize < 4 and a.dtype.kind in "fV"
+def _reduced(a, index, src, *, axis, how, include_self, stepwise=False):
+    """`stepwise`: numbers of two bytes are rounded after each step (index_reduce), not in the end (scatter_reduce)."""
+    low = a.dtype.itemsize < 4 and a.dtype.kind in "fV" and not stepwise
     out = a.astype(np.float32) if low else a.copy()
     key = _key(index, axis)
     if not include_self:
@@ -295,7 +296,7 @@ def _reduced(a, index, src, *, axis, how, include_self):
         if a.dtype.kind in "iu":
             out = np.floor_divide(out, count.astype(a.dtype))
         else:
-            out = out / count.astype(out.dtype)
+            out = out.astype(a.dtype) / count.astype(a.dtype)
     return out.astype(a.dtype)
 
 
@@ -310,7 +311,7 @@ def _as_number(mask, dtype):
     return value_of(mask.astype(dtype))
 
 
-def _reduced_vjp(grads, outs, needs, a, index, src, *, axis, how, include_self):
+def _reduced_vjp(grads, outs, needs, a, index, src, *, axis, how, include_self, stepwise=False):
     g, out = grads[0], outs[0]
     kept = _as_number(_untouched(a, index, axis), a.dtype)  # where the result is self although include_self is false
     if how in ("sum", "mean"):
@@ -429,7 +430,7 @@ def index_add(self, dim, index, source, alpha=1):
                            f"({dtype_of(source).scalar_name}) must have the same scalar type")
     index, source = _along(self, d, index, source, "index_add")
     if alpha != 1:
-        source = source * (int(alpha) if is_integral(self) else alpha)
+        source = source * (int(alpha) if is_integral(self) else constant(alpha, self.dtype))
     return _on_vectors(self, source, lambda a, s: prims.index_add(a, index, s, axis=d))
 
 
@@ -497,7 +498,7 @@ def index_reduce(self, dim, index, source, reduce, include_self=True):
         shape = [1] * a.ndim
         shape[d] = index.size
         wide = value_of(np.ascontiguousarray(np.broadcast_to(index.numpy.reshape(shape), s.shape)))
-        return scatter_reduced(a, wide, s, axis=d, how=reduce, include_self=include_self)
+        return scatter_reduced(a, wide, s, axis=d, how=reduce, include_self=include_self, stepwise=True)
 
     return _on_vectors(self, source, work)
 

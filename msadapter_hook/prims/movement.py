@@ -257,7 +257,14 @@ gather = Primitive(  # rows of `a` along `axis` at an integer index of any shape
 )
 
 
+def _narrow(a):
+    """Floating numbers of fewer than four bytes."""
+    return a.dtype.itemsize < 4 and a.dtype.kind in "fV"
+
+
 def _index_add(a, index, source, *, axis):
+    if _narrow(a) and a.ndim > 1 and axis in (0, a.ndim - 1):  # PyTorch rounds once there, and after each addition elsewhere
+        return _index_add(a.astype(np.float32), index, source.astype(np.float32), axis=axis).astype(a.dtype)
     out = np.moveaxis(a.copy(), axis, 0)
     moved = source
     if index.ndim != 1:
@@ -266,7 +273,7 @@ def _index_add(a, index, source, *, axis):
         index = index.reshape(-1)
     else:
         moved = np.moveaxis(source, axis, 0)
-    if out.ndim == 2 and out.dtype.kind == "f" and out.shape[0] * index.size <= 1 << 22 and np.isfinite(moved).all():
+    if out.ndim == 2 and out.dtype.kind == "f" and out.itemsize > 2 and out.shape[0] * index.size <= 1 << 22 and np.isfinite(moved).all():
         onehot = np.zeros((out.shape[0], index.size), out.dtype)  # a product beats add.at by far for small tables
         onehot[index, np.arange(index.size)] = 1
         out += onehot @ moved
@@ -371,6 +378,8 @@ put_along = Primitive("put_along", host=_put_along, joint_vjp=_put_along_vjp, us
 
 
 def _add_along(a, index, new, *, axis):
+    if _narrow(a):
+        return _add_along(a.astype(np.float32), index, new.astype(np.float32), axis=axis).astype(a.dtype)
     out = a.copy()
     if a.ndim == 0:
         return out + new.reshape(()) if index.size else out

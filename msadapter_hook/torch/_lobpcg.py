@@ -26,6 +26,7 @@ def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, lar
         raise ValueError(f"LOBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of requested "
                          f"eigenpairs (={width})")
     A, B = (t.to_dense() if t is not None and t.layout is not torch.strided else t for t in (A, B))
+    A = (A + A.mH) / 2  # the gradient is that of a symmetric matrix
     if B is None:
         values, vectors = torch.linalg.eigh(A)
     else:
