@@ -86,7 +86,7 @@ from . import storage
 from ._zipfile_format import PyTorchFileReader, PyTorchFileWriter
 from .serialization import load, save
 from .storage import *
-from . import accelerator, compiler, futures, hub, jit, mps, mtia, multiprocessing, random, testing, types, xpu
+from . import accelerator, compiler, futures, hub, jit, mps, mtia, multiprocessing, quasirandom, random, testing, types, xpu
 from ._compile import compile
 from .jit import ScriptFunction, ScriptModule, fork, wait
 from ._further_names import *
