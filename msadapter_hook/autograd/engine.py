@@ -259,9 +259,9 @@ class Backward:
         if node.saved:
             if node.freed:
                 raise RuntimeError(SECOND_TIME)
-            for counter, version, size, dtype in node.saved:
+            for counter, version, size, dtype, whose in node.saved:
                 if counter.count != version:
-                    raise modified(counter.count, version, size, dtype)
+                    raise modified(counter.count, version, size, dtype, node if isinstance(whose, int) else whose(), whose)
         elif node.freed and node.primitive.name == "function":
             raise RuntimeError(SECOND_TIME)
 
@@ -448,11 +448,18 @@ def run_node_hooks(hooks, grads, outputs):
     return grads
 
 
-def modified(version, expected, size, dtype):
-    """PyTorch's error for a saved tensor that was written to."""
+def modified(version, expected, size, dtype, owner=None, number=0):
+    """PyTorch's error for a saved tensor that was written to; `owner`: the tensor, or the node of which it is output `number`."""
+    if isinstance(owner, Tensor):
+        with enable_grad():
+            value = prims.origin(owner.value)
+        owner, number = (None if value.leaf is not None else value.node), value.index
+    maker = f", which is output {number} of {public_node(owner).name().partition('Backward')[0]}," if owner is not None else ""
     kind = "CPUBoolType" if dtype.scalar_name == "Bool" else f"torch.{dtype.scalar_name}Tensor"
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{kind} {list(size)}] is at version {version}; expected version {expected} instead. Hint: enable "
-        "anomaly detection to find the operation that failed to compute its gradient, with "
-        "torch.autograd.set_detect_anomaly(True).")
+        f"[{kind} {list(size)}]{maker} is at version {version}; expected version {expected} instead. Hint: " + (
+            "the backtrace further above shows the operation that failed to compute its gradient. The variable in question was changed "
+            "in there or anywhere later. Good luck!" if state.anomaly else
+            "enable anomaly detection to find the operation that failed to compute its gradient, with "
+            "torch.autograd.set_detect_anomaly(True, check_nan=False)."))

@@ -155,7 +155,7 @@ class _SavedOutput:
         else:
             array = self.array
             if self.counter.count != self.version:
-                raise modified(self.counter.count, self.version, array.shape, self.dtype)
+                raise modified(self.counter.count, self.version, array.shape, self.dtype, self.node(), self.index)
         node = self.node()
         value = Value(array.shape, array.dtype, array, None, node, self.index, node is not None)
         return Tensor._make(value, self.dtype)
@@ -163,7 +163,7 @@ class _SavedOutput:
 
 def _check(tensor, version):
     if tensor._version != version:
-        raise modified(tensor._version, version, tensor._size, tensor._dtype)
+        raise modified(tensor._version, version, tensor._size, tensor._dtype, tensor)
 
 
 class _FunctionPrimitive:

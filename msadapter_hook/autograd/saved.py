@@ -151,12 +151,12 @@ def run(overload, bound):
         return result
     for node in _made_since(first, [r.value for r in results]):
         # hooks keep what they keep: later writes do not matter, a second backward does
-        node.saved = tuple([(_UNCHANGED, 0, size, dtype) for _, _, size, dtype in node.saved or ()])
+        node.saved = tuple([(_UNCHANGED, 0, size, dtype, whose) for _, _, size, dtype, whose in node.saved or ()])
         if node.hooks is None:
             node.hooks = OrderedDict()  # observed: the node is no part of a replayed program
     for stand_in, tensor in stand_ins:
         stand_in.store(hooks, pack(hooks, tensor))
-    for r in kept.results(overload, bound, made):
+    for _, r in kept.results(overload, bound, made):
         _keep_result(r, hooks, results)
     return result
 

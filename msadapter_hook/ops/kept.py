@@ -4,6 +4,8 @@ Said where an operator is declared (`saves=`), or here. A name is that of a para
 results. `name:other` is kept where `other` requires grad, `name?other` where it is a tensor. Source: observed with PyTorch 2.13.
 """
 
+import weakref
+
 from msadapter_hook.tensor import Tensor
 
 INFERENCE_SAVED = (
@@ -94,9 +96,9 @@ def arguments(overload, bound):
 
 
 def results(overload, bound, made):
-    """The results that are kept."""
+    """(number, tensor) of the results that are kept."""
     places = [place_of(name) for name, condition in overload.saves if place_of(name) is not None and holds(overload, condition, bound)]
-    return [made[k] for k in places if k < len(made) and isinstance(made[k], Tensor)]
+    return [(k, made[k]) for k in places if k < len(made) and isinstance(made[k], Tensor)]
 
 
 def _of_list(tensors):
@@ -105,7 +107,7 @@ def _of_list(tensors):
 
 
 def versions(overload, bound, made, inplace=False):
-    """(counter, version, shape, dtype) of each tensor that PyTorch keeps for the gradient of a call with the results `made`.
+    """(counter, version, shape, dtype, whose) of each tensor that PyTorch keeps for the gradient of a call with the results `made`.
 
     The in-place form keeps a copy of `self`, and the result only as it is after the write: see `version_of`.
     """
@@ -124,7 +126,7 @@ def versions(overload, bound, made, inplace=False):
                     raise RuntimeError(INFERENCE_SAVED)
                 found.append(version_of(one))
     if not inplace:
-        found += [version_of(one) for one in results(overload, bound, made)]
+        found += [version_of(one, k) for k, one in results(overload, bound, made)]
     return tuple(found)
 
 
@@ -136,6 +138,7 @@ def versions_of(key):
     return tuple(map(version_of, tensors))
 
 
-def version_of(tensor):
+def version_of(tensor, number=None):
+    """`number`: that of a result of the very node; of other tensors a weak reference is kept, for the error that names their makers."""
     version = tensor._history.version
-    return (version, version.count, tensor._size, tensor._dtype)
+    return (version, version.count, tensor._size, tensor._dtype, weakref.ref(tensor) if number is None else number)

@@ -179,3 +179,30 @@ def test_positions_from_inference_mode_cannot_be_kept():
 def test_statistics_of_a_layer_norm_carry_no_gradient():
     out, mean, inverse = torch.native_layer_norm(leaf(2, 3), (3,), None, None, 1e-5)
     assert out.requires_grad and not mean.requires_grad and not inverse.requires_grad
+
+
+@pytest.mark.parametrize("make, name", [
+    (lambda x: x.exp(), "output 0 of Exp"), (lambda x: F.softmax(x, 1), "output 0 of Softmax"), (lambda x: x * 1, "output 0 of Add"),
+    (lambda x: (x * 1).view(6), "output 0 of AsStrided"), (lambda x: (x * 1)[0], "output 0 of AsStrided")])
+def test_the_error_names_the_maker_of_what_was_written_to(make, name):
+    """Of a result the node itself, of another tensor the node that made it what it is now."""
+    x = leaf(2, 3)
+    y = make(x)
+    z = y if name.endswith(("Exp", "Softmax")) else y * y
+    y.add_(1)
+    with pytest.raises(RuntimeError, match=rf"\[torch.FloatTensor \[[236, ]+\]\], which is {name}, is at version 1; expected version 0 "
+                                           r"instead. Hint: enable anomaly .* torch.autograd.set_detect_anomaly\(True, check_nan=False\)"):
+        z.sum().backward()
+
+
+def test_the_error_in_anomaly_mode_and_for_what_nobody_made():
+    x, plain = leaf(2), torch.ones(2)
+    y = x * plain
+    plain.add_(1)
+    with pytest.raises(RuntimeError, match=r"\[torch.FloatTensor \[2\]\] is at version 1; expected version 0 instead. Hint: enable"):
+        y.sum().backward()
+    with pytest.warns(UserWarning), torch.autograd.detect_anomaly():
+        y = x.exp()
+        y.add_(1)
+        with pytest.raises(RuntimeError, match="which is output 0 of Exp, is at version 1; .* Hint: the backtrace further above shows"):
+            y.sum().backward()
