@@ -67,7 +67,9 @@ class _Library:
         calls.dnnl_primitive_desc_query_md.restype = c_void_p
         calls.dnnl_memory_desc_get_size.restype = c_size_t
         calls.dnnl_primitive_execute.argtypes = [c_void_p, c_void_p, c_int, c_void_p]
-        calls.dnnl_memory_set_data_handle.argtypes = [c_void_p, c_void_p]
+        # done in no time: other threads need not be let in for it
+        self.place = ctypes.PyDLL(found[0]).dnnl_memory_set_data_handle
+        self.place.argtypes = [c_void_p, c_void_p]
         self.engine = c_void_p()
         self.check(calls.dnnl_engine_create(byref(self.engine), _CPU, c_size_t(0)), "engine")
         # scratch memory of our own: the library's belongs to a thread, and primitives run in several
@@ -215,7 +217,7 @@ class Operation:
             self._owned.append(_Owned(memory, "memory"))
             argument.role, argument.memory = role, memory.value
             memories.append(memory.value)
-        self._place, self._execute = lib.calls.dnnl_memory_set_data_handle, lib.calls.dnnl_primitive_execute
+        self._place, self._execute = lib.place, lib.calls.dnnl_primitive_execute
         self._scratch_memory = memories.pop()
         if self._scratch is not None:
             self._place(self._scratch_memory, address(self._scratch))
@@ -231,6 +233,21 @@ class Operation:
             place(self._scratch_memory, address(scratch))
         if self._execute(self._primitive, self._stream, self._count, self._arguments):
             raise RuntimeError(f"oneDNN failed in {self._description.kind}")
+
+
+class Shared:
+    """An operation that several threads may call at once: each call takes one that is free, or makes one."""
+
+    def __init__(self, description, roles):
+        self._given, self._free = (description, roles), [Operation(description, roles)]
+
+    def __call__(self, *arrays):
+        try:
+            operation = self._free.pop()
+        except IndexError:
+            operation = Operation(*self._given)
+        operation(*arrays)
+        self._free.append(operation)
 
 
 def reorder(source, target):

@@ -1,43 +1,50 @@
-"""A second processor for host kernels: NumPy and ctypes let other Python threads run while they compute."""
+"""A second processor for host kernels: NumPy and ctypes let other Python threads run while they compute.
+
+A helper thread takes jobs. Whoever needs a result does its job himself if it has not been begun, so nobody waits for a helper
+that is busy with something else.
+"""
 
 import os
 import threading
+from collections import deque
 
 import numpy as np
 
 
-class _Helper:
-    """A thread that does one job at a time; handing one over costs some 10 µs."""
+class Job:
+    """A call that two threads may do, and one does."""
 
-    def __init__(self):
-        self._asked, self._done = threading.Lock(), threading.Lock()
-        self._asked.acquire()
+    __slots__ = ("_call", "_queue", "_done", "_error")
+
+    def __init__(self, call, queue):
+        self._call, self._queue, self._done, self._error = call, queue, threading.Lock(), None
         self._done.acquire()
-        self._job = self._error = None
-        self.free = threading.Lock()
-        threading.Thread(target=self._work, name="msadapter_hook helper", daemon=True).start()
+        queue.append(self)
 
-    def _work(self):
-        np.seterr(all="ignore")  # of this thread: floating-point events pass without a warning, as in PyTorch
-        while True:
-            self._asked.acquire()
-            try:
-                self._job()
-            except BaseException as error:  # told to who asked
-                self._error = error
-            self._job = None
-            self._done.release()
+    def run(self):
+        try:
+            self._call()
+        except BaseException as error:  # told to who needs the result
+            self._error = error
+        self._call = None
+        self._done.release()
 
-    def start(self, job):
-        self._job, self._error = job, None
-        self._asked.release()
+    def take(self):
+        """Do it now if it has not been begun."""
+        try:
+            self._queue.remove(self)
+        except ValueError:
+            return
+        self.run()
 
-    def join(self):
+    def finish(self):
+        """Do it, or wait for who is doing it; an error in it is raised."""
+        self.take()
         interrupted = None
         while True:
             try:
-                self._done.acquire()
-                break
+                with self._done:
+                    break
             except KeyboardInterrupt as error:  # the job reads and writes arrays of the caller: it ends first
                 interrupted = error
         if interrupted is not None:
@@ -46,7 +53,59 @@ class _Helper:
             raise self._error
 
 
+class Later:
+    """An array that jobs fill: `shape` and `dtype` are known, `array` is there when they are done."""
+
+    __slots__ = ("shape", "dtype", "_array", "_jobs")
+
+    def __init__(self, array, jobs):
+        self.shape, self.dtype, self._array, self._jobs = array.shape, array.dtype, array, jobs
+
+    @property
+    def array(self):
+        for job in self._jobs:
+            job.take()
+        for job in self._jobs:
+            job.finish()
+        self._jobs = ()
+        return self._array
+
+
+class _Helper:
+    """A thread that does jobs: first those that somebody is about to wait for."""
+
+    def __init__(self):
+        self.urgent, self.later = deque(), deque()
+        self._wake = threading.Lock()
+        self._wake.acquire()
+        threading.Thread(target=self._work, name="msadapter_hook helper", daemon=True).start()
+
+    def _work(self):
+        np.seterr(all="ignore")  # of this thread: floating-point events pass without a warning, as in PyTorch
+        while True:
+            for queue in self.urgent, self.later:
+                try:
+                    job = queue.popleft()
+                    break
+                except IndexError:
+                    pass
+            else:
+                self._wake.acquire()
+                continue
+            job.run()
+            del job  # it may hold arrays
+
+    def post(self, call, queue):
+        job = Job(call, queue)
+        try:
+            self._wake.release()
+        except RuntimeError:
+            pass  # it has been woken already
+        return job
+
+
 _WORTH_SPLITTING = 1 << 20
+_MOST = 8  # jobs that may be put off: each keeps its arrays
 _threads = {"helper": None, "number": os.cpu_count() or 1}
 
 
@@ -62,27 +121,24 @@ def _forget_helper():
 os.register_at_fork(after_in_child=_forget_helper)
 
 
+def _helper():
+    if _threads["helper"] is None:
+        _threads["helper"] = _Helper()
+    return _threads["helper"]
+
+
 def side_by_side(first, second, multiplications=_WORTH_SPLITTING):
     """Call both, the second in a helper thread where one is free and the work is worth it."""
     if _threads["number"] < 2 or multiplications < _WORTH_SPLITTING:
         first()
         second()
         return
-    helper = _threads["helper"]
-    if helper is None:
-        helper = _threads["helper"] = _Helper()
-    if not helper.free.acquire(blocking=False):
-        first()
-        second()
-        return
+    helper = _helper()
+    job = helper.post(second, helper.urgent)
     try:
-        helper.start(second)
-        try:
-            first()
-        finally:
-            helper.join()
+        first()
     finally:
-        helper.free.release()
+        job.finish()
 
 
 def each(jobs):
@@ -91,3 +147,18 @@ def each(jobs):
         jobs[0]()
     else:
         side_by_side(*jobs)
+
+
+def put_off(calls, made, multiplications=_WORTH_SPLITTING):
+    """Have the calls, which fill the array `made`, done beside what follows, where that pays: the array, or a Later."""
+    if _threads["number"] < 2 or multiplications < _WORTH_SPLITTING:
+        for call in calls:
+            call()
+        return made
+    helper = _helper()
+    while len(helper.later) >= _MOST:
+        try:
+            helper.later[0].take()
+        except IndexError:
+            break
+    return Later(made, [helper.post(call, helper.later) for call in calls])

@@ -48,6 +48,7 @@ class Primitive:
         self.pointwise = False  # each element of the result comes from those at its place, so any common shape will do
         self.passing = False  # hands its input on, which knows by itself how it is computed
         self.merged = None  # of a slice: the split that several of them are together
+        self.partial = None  # of several outputs: MindSpore's callable that computes only those asked for, partial(used, **attributes)
         self.kernel = None  # a Kernel: where host kernels are preferred, and this primitive has one
         self.mindspore = mindspore
         if mindspore is not None:
@@ -171,7 +172,7 @@ class Primitive:
             arrays = [None if g is None else g.numpy for g in grads]
             with quiet():
                 found = self.kernel.backward(node.kept, arrays, needs, *[v.numpy for v in node.inputs], **node.attributes)
-            return [None if a is None else Value(a.shape, a.dtype, a) for a in found]
+            return [None if a is None else Value(a.shape, a.dtype, a) if type(a) is np.ndarray else _promised(a) for a in found]
         if self.joint_vjp is not None:
             outs = [node.output(i) for i in range(len(node.outputs))] if self.uses_output else None
             return self.joint_vjp(grads, outs, needs, *node.inputs, **node.attributes)
@@ -179,6 +180,18 @@ class Primitive:
         out = node.output(0) if self.uses_output else None
         return [f(grad, out, *node.inputs, **node.attributes) if need and f is not None else None
                 for f, need in zip(self.vjp, needs)]
+
+
+_promise = Primitive("promise", host=lambda *, later: later.array, static=False)
+
+
+def _promised(later):
+    """The pending Value of an array that is being filled beside; at the end of the pass it is there."""
+    node = Node(_promise, {"later": later}, (), False)
+    value = Value(later.shape, later.dtype, None, None, node)
+    node.bind((value,))
+    late.wait(node)
+    return value
 
 
 _NUMPY_DTYPES = {}

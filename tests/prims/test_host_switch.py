@@ -111,3 +111,47 @@ def test_info_tells_whether_onednn_is_used():
     text = run("pass", "host", "--info")
     assert "onednn" in text and "kernels of MindSpore's libdnnl" in text
     assert "onednn" not in run("pass", "mindspore", "--info").replace("ONEDNN", "").replace("oneDNN", "")
+
+
+PUT_OFF = """
+import torch
+torch.manual_seed(0)
+first, second = torch.nn.Linear(300, 400), torch.nn.Linear(400, 300)
+x = torch.randn(60, 300)
+
+def gradients(watch):
+    for p in (*first.parameters(), *second.parameters()):
+        p.grad = None
+    seen, handles = [], []
+    if watch:
+        handles = [second.weight.register_hook(lambda g: seen.append(g.clone())),
+                   first.weight.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.clone()))]
+    h = first(second(first(x).tanh()))  # the weights of the first layer are used twice
+    (h * h).mean().backward()
+    for handle in handles:
+        handle.remove()
+    return [p.grad for p in (*first.parameters(), *second.parameters())], seen
+
+plain, _ = gradients(False)
+watched, seen = gradients(True)
+print(all(torch.equal(a, b) for a, b in zip(plain, watched)), torch.equal(seen[0], plain[2]), torch.equal(seen[1], plain[0]))
+h = first(second(first(x).tanh()))
+asked = torch.autograd.grad((h * h).mean(), [second.weight, first.bias])
+print(torch.equal(asked[0], plain[2]), torch.equal(asked[1], plain[1]))
+w = first.weight.detach().double().requires_grad_()
+b = first.bias.detach().double()
+h = torch.nn.functional.linear(torch.nn.functional.linear(
+    torch.nn.functional.linear(x.double(), w, b).tanh(), second.weight.detach().double(), second.bias.detach().double()), w, b)
+(h * h).mean().backward()
+print(torch.allclose(w.grad, plain[0].double(), rtol=1e-4, atol=1e-6))
+first.weight.grad = None
+x.requires_grad_()
+first(x).sum().backward(retain_graph=True)
+once = first.weight.grad.clone()
+first(x).sum().backward()
+print(torch.equal(first.weight.grad, once * 2))  # what is there already is added to
+"""
+
+
+def test_gradients_that_are_put_off_are_there_for_whoever_reads_them():
+    assert run(PUT_OFF, "host").split() == ["True"] * 7

@@ -5,6 +5,7 @@ import pytest
 
 from msadapter_hook import prims
 from msadapter_hook.backend.onednn import RELU
+from msadapter_hook.backend.threads import Later
 from msadapter_hook.prims import kernels
 from msadapter_hook.prims.attention import attention
 from msadapter_hook.prims.convolution import conv_bias
@@ -67,10 +68,14 @@ CASES = {
     "affine, large": (prims.affine_map, [numbers(64, 80), numbers(48, 80), numbers(48)], {}),
     "affine, in halves": (prims.affine_map, [numbers(301, 200), numbers(150, 200), numbers(150)], {}),
     "affine, no rows": (prims.affine_map, [numbers(0, 4), numbers(5, 4), numbers(5)], {}),
+    "affine, in halves of the columns": (prims.affine_map, [numbers(40, 300), numbers(801, 300), numbers(801)], {}),
+    "reshape": (prims.reshape, [numbers(3, 4, 5).transpose(2, 0, 1)], {"shape": (6, 10)}),
+    "transpose": (prims.transpose, [numbers(3, 4, 5)], {"axes": (2, 0, 1)}),
     "product": (prims.matmul, [numbers(3, 4), numbers(4, 5)], {}),
     "product, large and transposed": (prims.matmul, [numbers(80, 64).T, numbers(48, 80)], {"transpose_b": True}),
     "product of stacks": (prims.matmul, [numbers(2, 3, 4), numbers(2, 5, 4)], {"transpose_b": True}),
     "attention": (attention, [numbers(2, 3, 5, 4), numbers(2, 3, 6, 4), numbers(2, 3, 6, 7)], {"scale": 0.5}),
+    "attention, in halves": (attention, [*numbers(3, 3, 40, 17, 16), numbers(3, 1, 17, 17)], {"scale": 0.5}),
     "attention with a mask": (attention, [*numbers(3, 2, 3, 5, 4), numbers(3, 1, 5)], {"scale": 0.5}),
     "convolution": (prims.conv, [numbers(2, 3, 6, 5), numbers(4, 3, 3, 3)], PLAIN),
     "convolution in groups": (prims.conv, [channels_last(numbers(3, 4, 6, 5)), numbers(6, 2, 3, 2)],
@@ -135,6 +140,11 @@ def exact(primitive, arrays, attributes):
     return [m.numpy for m in made], gradients
 
 
+def settled(found):
+    """The arrays, of those that are filled beside as well."""
+    return [f.array if type(f) is Later else f for f in found]
+
+
 def close(found, expected):
     assert found.shape == expected.shape and found.dtype == np.float32
     np.testing.assert_allclose(found, expected, rtol=3e-5, atol=3e-6 * max(1, np.abs(expected).max(initial=0)))
@@ -155,8 +165,8 @@ def test_kernel_gives_values_and_gradients_of_its_primitive(case):
                   for i, r in enumerate(results)]
     needs = [a.dtype == np.float32 for a in arrays]
     with quiet():
-        found = kernel.backward(kept, cotangents, needs, *arrays, **attributes)
-        again = kernel.backward(kept, cotangents, needs, *arrays, **attributes)  # the graph may be kept
+        found = settled(kernel.backward(kept, cotangents, needs, *arrays, **attributes))
+        again = settled(kernel.backward(kept, cotangents, needs, *arrays, **attributes))  # the graph may be kept
     wanted, _ = gradients(cotangents)
     for f, a, w in zip(found, again, wanted):
         assert (f is None) == (w is None)
@@ -173,8 +183,8 @@ def test_kernel_computes_the_gradients_asked_for(case, needs):
     kernel = kernels.KERNELS[primitive]
     result, kept = kernel.forward(True, *arrays, **attributes)
     g = numbers(*result.shape, seed=3)
-    every = kernel.backward(kept, [g], (True,) * 3, *arrays, **attributes)
-    found = kernel.backward(kept, [g], needs, *arrays, **attributes)
+    every = settled(kernel.backward(kept, [g], (True,) * 3, *arrays, **attributes))
+    found = settled(kernel.backward(kept, [g], needs, *arrays, **attributes))
     for f, e, need in zip(found, every, needs):
         if need:
             np.testing.assert_allclose(f, e, rtol=1e-6, atol=1e-6)
@@ -277,7 +287,7 @@ def test_ties_of_max_pooling_go_to_the_first():
     assert found.tolist() == [[[[1, 0, 1, 0], [0, 0, 0, 0]]]]
 
 
-@pytest.mark.parametrize("vocabulary, count", [(7, 20), (3000, 4000)])
+@pytest.mark.parametrize("vocabulary, count", [(7, 20), (3, 200), (3000, 4000), (30000, 1)])
 def test_rows_add_up_where_an_index_comes_again(vocabulary, count):
     rng = np.random.default_rng(0)
     index, rows = rng.integers(0, vocabulary, count), rng.standard_normal((count, 3), np.float32)
@@ -353,3 +363,67 @@ def test_an_error_in_the_helper_thread_is_raised(monkeypatch):
             threads.side_by_side(lambda: done.append(1), lambda: 1 // 0)
     threads.side_by_side(lambda: done.append(1), lambda: done.append(2))
     assert sorted(done) == [1, 1, 1, 2]
+
+
+@pytest.fixture
+def two_threads(monkeypatch):
+    from msadapter_hook.backend import threads
+
+    monkeypatch.setitem(threads._threads, "number", 2)
+    return threads
+
+
+def test_a_job_that_the_helper_has_not_begun_is_done_by_who_needs_it(two_threads):
+    import threading
+
+    busy, free, done = threading.Event(), threading.Event(), []
+    array = np.zeros(2)
+
+    def occupy():
+        busy.set()
+        free.wait(10)
+
+    occupied = two_threads.put_off([occupy], np.zeros(1))
+    assert busy.wait(10)
+    try:
+        later = two_threads.put_off([lambda: array.__setitem__(0, 1), lambda: array.__setitem__(1, 2)], array)
+        assert (later.shape, later.dtype) == ((2,), np.float64)
+        two_threads.side_by_side(lambda: done.append(1), lambda: done.append(threading.get_ident()))
+        assert done == [1, threading.get_ident()]
+        assert later.array.tolist() == [1, 2] and later.array is array
+    finally:
+        free.set()
+    assert occupied.array.tolist() == [0]
+
+
+def test_an_error_in_what_was_put_off_is_raised_where_it_is_needed(two_threads):
+    later = two_threads.put_off([lambda: 1 // 0], np.zeros(2))
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            later.array  # noqa: B018
+
+
+def test_little_work_is_not_put_off(two_threads):
+    array = np.zeros(1)
+    assert two_threads.put_off([lambda: array.fill(3)], array, multiplications=10) is array and array[0] == 3
+
+
+def test_no_more_is_put_off_than_a_few_jobs(two_threads):
+    import threading
+
+    busy, free, order = threading.Event(), threading.Event(), []
+
+    def occupy():
+        busy.set()
+        free.wait(10)
+
+    occupied = two_threads.put_off([occupy], np.zeros(1))
+    assert busy.wait(10)
+    try:
+        waiting = [two_threads.put_off([lambda i=i: order.append(i)], np.zeros(1)) for i in range(20)]
+        assert order == list(range(12))  # the oldest by who puts off more
+    finally:
+        free.set()
+    for later in [occupied, *waiting]:
+        later.array  # noqa: B018
+    assert sorted(order) == list(range(20))

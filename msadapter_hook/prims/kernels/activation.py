@@ -2,7 +2,6 @@
 
 import math
 from functools import partial
-from threading import Lock
 
 import numpy as np
 import scipy.special as sp
@@ -22,7 +21,7 @@ from msadapter_hook.backend.onednn import (
     TARGET,
     TRAINING,
     Description,
-    Operation,
+    Shared,
     gradient,
 )
 from msadapter_hook.tape.kernel import Kernel
@@ -130,19 +129,16 @@ class Softmax:
         flat = onednn.layout((rows, width))
         forward = Description("softmax_forward", TRAINING, SOFTMAX, flat, flat, 1)
         backward = Description("softmax_backward", SOFTMAX, flat, flat, flat, 1, forward)
-        self._forward = Operation(forward, [(SOURCE, flat), (TARGET, flat)])
-        self._backward = Operation(backward, [(TARGET, flat), (gradient(TARGET), flat), (gradient(SOURCE), flat)])
-        self._lock = Lock()
+        self._forward = Shared(forward, [(SOURCE, flat), (TARGET, flat)])
+        self._backward = Shared(backward, [(TARGET, flat), (gradient(TARGET), flat), (gradient(SOURCE), flat)])
 
     def forward(self, x, y):
         """Put the result into `y`, which may be `x`."""
-        with self._lock:
-            self._forward(x, y)
+        self._forward(x, y)
 
     def backward(self, y, g, dx):
         """Put the gradient into `dx`, which may be `g`."""
-        with self._lock:
-            self._backward(y, g, dx)
+        self._backward(y, g, dx)
 
 
 def _check_softmax():

@@ -2,17 +2,17 @@
 powers of two, so that a new shape needs no new operation."""
 
 from functools import partial
-from threading import Lock
 
 import numpy as np
 
 from msadapter_hook.backend import onednn, threads
-from msadapter_hook.backend.onednn import SOURCE, TARGET, TRAINING, Description, Operation, gradient
+from msadapter_hook.backend.onednn import SOURCE, TARGET, TRAINING, Description, Shared, gradient
 
 from .layout import dense, memory_of
 from .trust import Family
 
 _BLOCK = 1 << 16  # numbers of the largest operation
+_HEAD_START = 1 << 14  # numbers computed until a helper begins
 _HALVES = 1 << 18  # numbers from which on a second processor pays for a formula of the library
 SLOW_HALVES = 1 << 16  # the same for functions of NumPy that take a nanosecond a number or more
 
@@ -42,26 +42,25 @@ def beside(host):
 
 
 class Formula:
-    """`count` numbers through a formula with two parameters. `half` tells two that run side by side apart."""
+    """`count` numbers through a formula with two parameters."""
 
-    def __init__(self, backward, count, formula, alpha, beta, half):
+    def __init__(self, backward, count, formula, alpha, beta):
         flat, parameters = onednn.layout((count,)), (onednn.number(alpha), onednn.number(beta))
         made, roles = Description("eltwise_forward", TRAINING, formula, flat, flat, *parameters), (SOURCE, TARGET)
         if backward:
             made = Description("eltwise_backward", formula, flat, flat, flat, *parameters, made)
             roles = SOURCE, gradient(TARGET), gradient(SOURCE)
-        self._operation, self._lock = Operation(made, [(role, flat) for role in roles]), Lock()
+        self._operation = Shared(made, [(role, flat) for role in roles])
 
     def __call__(self, *arrays):
-        with self._lock:
-            self._operation(*arrays)
+        self._operation(*arrays)
 
 
-def _cover(make, half, arrays):
+def _cover(make, arrays):
     """Every number once at least: the last block may lie over the one before."""
     n = arrays[0].size
     block = min(_BLOCK, 1 << n.bit_length() - 1)
-    made = make(block, half)
+    made = make(block)
     for start in range(0, n - block + 1, block):
         made(*[a[start:start + block] for a in arrays])
     if n % block:
@@ -84,16 +83,13 @@ def evaluate(backward, formula, alpha, beta, *arrays):
 
 
 def _compute(backward, formula, alpha, beta, *flat):
-    def make(block, half):
-        return _operation(backward, block, formula, float(alpha), float(beta), half)
+    def make(block):
+        return _operation(backward, block, formula, float(alpha), float(beta))
 
     n = flat[0].size
-    if n < _HALVES:
-        _cover(make, 0, flat)
-    else:
-        middle = n // 2
-        threads.side_by_side(partial(_cover, make, 0, [a[:middle] for a in flat]),
-                             partial(_cover, make, 1, [a[middle:] for a in flat]))
+    at = n // 2 + _HEAD_START
+    cuts = [slice(0, at), slice(at, n)] if n >= _HALVES else [slice(0, n)]
+    threads.each([partial(_cover, make, [a[cut] for a in flat]) for cut in cuts])
 
 
 def _check():

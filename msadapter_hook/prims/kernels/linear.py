@@ -3,13 +3,12 @@ one thread, which on two processors is as fast, and does not wait for a second t
 
 import math
 import os
-from functools import lru_cache
-from threading import Lock
+from functools import lru_cache, partial
 
 import numpy as np
 
 from msadapter_hook.backend import onednn, threads
-from msadapter_hook.backend.onednn import BIAS, SOURCE, TARGET, WEIGHTS, Description, Operation
+from msadapter_hook.backend.onednn import BIAS, SOURCE, TARGET, WEIGHTS, Description, Shared
 from msadapter_hook.tape.kernel import Kernel
 
 from .. import linear
@@ -19,6 +18,9 @@ from .trust import Family
 FLOATS = frozenset([np.dtype(np.float32), np.dtype(np.float64)])
 _EACH = 1 << 18  # multiplications of one matrix of a stack from which on they are taken one by one
 _HALVES = 1 << 23  # multiplications from which on the rows are halved between two processors
+_HEAD_START = 1 << 19  # multiplications done until a helper begins
+_LANES = 16
+_FEW_ROWS = 128  # fewer are not halved where there are as many columns
 _TWO_THREADS = 9216  # elements of a matrix from which on OpenBLAS takes a second thread, which may be long in coming
 _SMALL, _LARGE = 1 << 16, 1 << 24 if (os.cpu_count() or 1) > 2 else 1 << 62  # multiplications between which oneDNN is asked
 
@@ -31,11 +33,11 @@ def ones(n, dtype):
     return made
 
 
-def column_sums(a):
+def column_sums(a, out=None):
     """The sum of the rows of a matrix."""
     if a.size < _TWO_THREADS:
-        return ones(a.shape[0], a.dtype) @ a
-    return np.add.reduce(a, 0) if a.shape[1] >= 64 else np.einsum("ij->j", a)
+        return np.matmul(ones(a.shape[0], a.dtype), a, out=out)
+    return np.add.reduce(a, 0, out=out) if a.shape[1] >= 64 else np.einsum("ij->j", a, out=out)
 
 
 def row_sums(a):
@@ -44,60 +46,97 @@ def row_sums(a):
 
 
 class Product:
-    """(n, k) times (k, m), each stored by rows or (`transposed`) by columns, and a bias of m numbers or none. `half` tells two that
-    run side by side apart."""
+    """(n, k) times (k, m), and a bias of m numbers or none. `stored`: of both and the result, whether it lies by columns, and how far
+    one column (or row) lies from the next."""
 
-    def __init__(self, n, k, m, transposed, bias, half=0):
-        left = onednn.layout((n, k), (1, n) if transposed[0] else (k, 1))
-        right = onednn.layout((k, m), (1, k) if transposed[1] else (m, 1))
-        result, added = onednn.layout((n, m)), onednn.layout((1, m)) if bias else None
+    def __init__(self, n, k, m, stored, bias):
+        left, right, result = (onednn.layout(shape, (1, far) if columns else (far, 1)) for shape, (columns, far) in zip(
+            ((n, k), (k, m), (n, m)), stored))
+        added = onednn.layout((1, m)) if bias else None
         description = Description("matmul", left, right, added, result)
         roles = [(SOURCE, left), (WEIGHTS, right), (TARGET, result)]
-        self._operation = Operation(description, roles + ([(BIAS, added)] if bias else []))
-        self._lock = Lock()
+        self._operation = Shared(description, roles + ([(BIAS, added)] if bias else []))
 
     def __call__(self, y, a, b, *bias):
         """Put the product into `y`."""
-        with self._lock:
-            self._operation(a, b, y, *bias)
+        self._operation(a, b, y, *bias)
         return y
+
+
+def _stored(a):
+    """Whether a matrix lies by columns, and how far from one to the next (or from row to row); None where its lines have gaps."""
+    down, across = a.strides
+    if across == 4 and down % 4 == 0 and down >= 4 * a.shape[1]:
+        return False, down // 4
+    if down == 4 and across % 4 == 0 and across >= 4 * a.shape[0]:
+        return True, across // 4
+    return None
 
 
 def _check():
     rng = np.random.default_rng(0)
     a, b, c = (rng.standard_normal(shape, np.float32) for shape in ((5, 7), (7, 6), 6))
-    yield Product(5, 7, 6, (False, False), True)(np.empty((5, 6), np.float32), a, b, c), a @ b + c
-    yield Product(7, 5, 7, (True, True), False)(np.empty((7, 7), np.float32), a, a), a.T @ a.reshape(7, 5).T
+    wide = np.empty((5, 9), np.float32)
+    for left, right, y, bias in (a, b, wide[:, 2:8], (c,)), (a.T, a, np.empty((7, 7), np.float32), ()), (b[:5, :4].T, a, wide[:4, :7], ()):
+        made = Product(*left.shape, right.shape[1], tuple(map(_stored, (left, right, y))), bool(bias))
+        yield made(y, left, right, *bias), left @ right + (bias[0] if bias else 0)
 
 
 _operation = Family("matrix product", _check).operation(Product)
 
 
-def _stored(a):
-    """Whether a matrix is stored by columns; None where it is neither so nor by rows."""
-    return False if a.flags.c_contiguous else True if a.flags.f_contiguous else None
+def _cut(length, each):
+    """Where a product is cut in two along a side of `length` lines of `each` multiplications: the helper begins later."""
+    first = length // 2 + _HEAD_START // each
+    return min(first + -first % _LANES, length - 1)
 
 
-def product(a, b, *bias, alone=True):
-    """The product of two matrices, and a bias added to its rows. `alone`: no other runs beside it."""
-    (n, k), m, a, b = a.shape, b.shape[1], spread_out(a), spread_out(b)
-    if _SMALL < n * k * m < _LARGE and a.dtype == b.dtype == np.float32:
-        transposed = _stored(a), _stored(b)
-        if alone and n * k * m >= _HALVES and transposed[0] is False and transposed[1] is not None:
-            parts = [slice(0, n // 2), slice(n // 2, n)]
-        else:
-            parts = [slice(0, n)]
-        made = [_operation(p.stop - p.start, k, m, transposed, bool(bias), i) if None not in transposed else None
-                for i, p in enumerate(parts)]
-        if None not in made:
-            y = np.empty((n, m), np.float32)
-            if len(parts) == 1:
-                return made[0](y, a, b, *bias)
-            threads.side_by_side(*[lambda f=f, p=p: f(y[p], a[p], b, *bias) for f, p in zip(made, parts)])
-            return y
-    y = a @ b
+def _parts(y, a, b, bias, shared):
+    """Calls that together put the product into y: two parts, of the columns where they are many more than the rows. `shared`:
+    the second is done by a helper."""
+    (n, k), m = a.shape, b.shape[1]
+    if n * k * m < _HALVES:
+        cuts = [(slice(None), slice(None))]
+    elif n < _FEW_ROWS <= m:
+        at = _cut(m, n * k) if shared else m // 2
+        cuts = [(slice(None), slice(0, at)), (slice(None), slice(at, m))]
+    else:
+        at = _cut(n, k * m) if shared else n // 2
+        cuts = [(slice(0, at), slice(None)), (slice(at, n), slice(None))]
+    calls = []
+    for rows, columns in cuts:
+        left, right, result, added = a[rows], b[:, columns], y[rows, columns], [c[columns] for c in bias]
+        stored = tuple(map(_stored, (left, right, result)))
+        made = _operation(*left.shape, right.shape[1], stored, bool(bias)) if None not in stored else None
+        if made is None:
+            return None
+        calls.append(partial(made, result, left, right, *added))
+    return calls
+
+
+def _calls(y, a, b, bias=(), shared=True):
+    """Calls that put a product, and a bias added to its rows, into y: one or two."""
+    calls = None
+    if _SMALL < a.shape[0] * a.shape[1] * b.shape[1] < _LARGE and a.dtype == b.dtype == np.float32:
+        calls = _parts(y, a, b, bias, shared)
+    return calls or [partial(_by_numpy, y, a, b, *bias)]
+
+
+def _by_numpy(y, a, b, *bias):
+    np.matmul(a, b, out=y)
     if bias:
         y += bias[0]
+
+
+def _result(a, b):
+    return np.empty((a.shape[0], b.shape[1]), np.result_type(a, b))
+
+
+def product(a, b, *bias):
+    """The product of two matrices, and a bias added to its rows."""
+    a, b = spread_out(a), spread_out(b)
+    y = _result(a, b)
+    threads.each(_calls(y, a, b, bias))
     return y
 
 
@@ -107,24 +146,17 @@ def _affine(keep, x, w, *bias):
 
 
 def _affine_back(kept, grads, needs, x, w, *bias):
+    """The gradients of weights and bias are put off: what follows seldom needs them."""
     rows = math.prod(x.shape[:-1])
-    g, flat = grads[0].reshape(rows, w.shape[0]), x.reshape(rows, w.shape[1])
-    found = [None] * len(needs)
-
-    def input_gradient():
-        found[0] = product(g, w, alone=not needs[1]).reshape(x.shape)
-
-    def weight_gradient():
-        found[1] = product(g.T, flat, alone=not needs[0])
-
-    if needs[0] and needs[1]:
-        threads.side_by_side(input_gradient, weight_gradient, g.size * w.shape[1])
-    elif needs[0]:
-        input_gradient()
-    elif needs[1]:
-        weight_gradient()
+    g, flat = spread_out(grads[0].reshape(rows, w.shape[0])), spread_out(x.reshape(rows, w.shape[1]))
+    found = [product(g, w).reshape(x.shape) if needs[0] else None] + [None] * (len(needs) - 1)
+    much = g.size * w.shape[1]
+    if needs[1]:
+        made = _result(g.T, flat)
+        found[1] = threads.put_off(_calls(made, g.T, flat, shared=False), made, much)
     if bias and needs[2]:
-        found[2] = column_sums(g)
+        made = np.empty(w.shape[0], g.dtype)
+        found[2] = threads.put_off([partial(column_sums, g, made)], made, much)
     return found
 
 

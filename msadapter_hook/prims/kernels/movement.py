@@ -1,4 +1,5 @@
-"""Rows added by index; gradients of windows and of rows, added in place to what other windows of the same tensor have brought."""
+"""Shapes and axes, whose gradients are views again; rows added by index; gradients of windows and of rows, added in place to what
+other windows of the same tensor have brought."""
 
 import numpy as np
 
@@ -8,8 +9,25 @@ from .. import movement
 from .layout import is_finite
 from .linear import FLOATS, product
 
+_ROUNDS = 16  # times a row may be named to have its summands added one after the other
 _ONE_HOT = 1 << 20  # elements of a one-hot matrix up to which a product with it beats sorting
 _FEW = 1 << 15  # elements of the rows that are added to, likewise
+
+
+def _reshape(keep, a, *, shape):
+    return a.reshape(shape), ()
+
+
+def _reshape_back(kept, grads, needs, a, *, shape):
+    return [grads[0].reshape(a.shape)]
+
+
+def _transpose(keep, a, *, axes):
+    return a.transpose(axes), ()
+
+
+def _transpose_back(kept, grads, needs, a, *, axes):
+    return [grads[0].transpose(sorted(range(a.ndim), key=axes.__getitem__))]
 
 
 def _into_window(total, g, shape, dtype, *, start, stop, step):
@@ -23,16 +41,22 @@ def _into_window(total, g, shape, dtype, *, start, stop, step):
 
 
 def add_rows(total, index, rows):
-    """Add `rows` (K, D) to the rows of `total` (V, D) at `index` (K,), which may name a row many times; in place."""
-    if total.shape[0] * index.size <= _ONE_HOT and total.size <= _FEW and is_finite(rows):  # 0 times infinity would be NaN
-        hot = np.zeros((total.shape[0], index.size), total.dtype)
-        hot[index, np.arange(index.size)] = 1
-        total += product(hot, rows)
-        return
+    """Add `rows` (K, D) to the rows of `total` (V, D) at `index` (K,), which may name a row many times; in place, in order."""
     order = np.argsort(index, kind="stable")
     ordered = index[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    total[ordered[starts]] += np.add.reduceat(rows[order], starts, 0)
+    counts = np.diff(starts, append=index.size)
+    most = counts.max(initial=0)
+    if most <= _ROUNDS:
+        for again in range(most):  # the first row of every name, then the second of those that have one
+            at = starts[counts > again] + again if again else starts
+            total[ordered[at]] += rows[order[at]]
+    elif total.shape[0] * index.size <= _ONE_HOT and total.size <= _FEW and is_finite(rows):  # 0 times infinity would be NaN
+        hot = np.zeros((total.shape[0], index.size), total.dtype)
+        hot[index, np.arange(index.size)] = 1
+        total += product(hot, rows)
+    else:
+        total[ordered[starts]] += np.add.reduceat(rows[order], starts, 0)
 
 
 def _into_rows(total, g, shape, dtype, index, *, axis):
@@ -61,6 +85,8 @@ EXACT = {
 }
 KERNELS = {
     **EXACT,
+    movement.reshape: Kernel(_reshape, _reshape_back, dtypes=FLOATS),
+    movement.transpose: Kernel(_transpose, _transpose_back, dtypes=FLOATS),
     movement.strided_slice: Kernel(into=_into_window, dtypes=FLOATS),
     movement.gather: Kernel(into=_into_rows, dtypes=FLOATS),
 }
