@@ -11,6 +11,7 @@ import numpy as np
 
 from msadapter_hook import prims, report
 from msadapter_hook.ops import dispatch
+from msadapter_hook.ops.refusals import type_text
 from msadapter_hook.tape import Program, Value, enable_grad, late
 from msadapter_hook.tape.abstract import unwatched, watched
 from msadapter_hook.tape.recording import state
@@ -455,10 +456,9 @@ def modified(version, expected, size, dtype, owner=None, number=0):
             value = prims.origin(owner.value)
         owner, number = (None if value.leaf is not None else value.node), value.index
     maker = f", which is output {number} of {public_node(owner).name().partition('Backward')[0]}," if owner is not None else ""
-    kind = "CPUBoolType" if dtype.scalar_name == "Bool" else f"torch.{dtype.scalar_name}Tensor"
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{kind} {list(size)}]{maker} is at version {version}; expected version {expected} instead. Hint: " + (
+        f"[{type_text(dtype)} {list(size)}]{maker} is at version {version}; expected version {expected} instead. Hint: " + (
             "the backtrace further above shows the operation that failed to compute its gradient. The variable in question was changed "
             "in there or anywhere later. Good luck!" if state.anomaly else
             "enable anomaly detection to find the operation that failed to compute its gradient, with "

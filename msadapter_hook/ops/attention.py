@@ -40,7 +40,7 @@ def _check(query, key, value, attn_mask, is_causal):
                            f"{c_name(key)} and value.dtype: {c_name(value)} instead.")
     if attn_mask is not None:
         if attn_mask.dtype.kind != "b" and attn_mask.dtype != query.dtype and attn_mask.dtype != np.float32:
-            kind = {"int64": "long int"}.get(attn_mask.dtype.name, c_name(attn_mask))
+            kind = c_name(attn_mask)
             raise RuntimeError("Expected attn_mask dtype to be bool or float or to match query dtype, but got "
                                "attn_mask.dtype: "
                                f"{kind} and  query.dtype: {c_name(query)} instead.")

@@ -7,6 +7,7 @@ from msadapter_hook import prims
 from ._contract import permuted, shaped
 from .matmul import c_name
 from .promotion import dtype_of
+from .refusals import type_text
 from .registry import operator
 
 
@@ -73,6 +74,9 @@ def _check(x, weight, bias, stride, padding, dilation, groups, transposed, outpu
             raise RuntimeError(f"Given transposed=1, weight of size {list(weight.shape)}, expected bias to be "
                                "1-dimensional with "
                                f"{made} elements, but got bias of size {list(bias.shape)} instead")
+    if x.dtype != weight.dtype and dtype_of(x).scalar_name == "BFloat16":
+        raise RuntimeError(f"Input type ({type_text(dtype_of(x))}) and weight type ({type_text(dtype_of(weight))}) should be the same or "
+                           "input should be a MKLDNN tensor and weight is a dense tensor")
     if x.dtype != weight.dtype:
         raise RuntimeError(f"expected scalar type {dtype_of(x).scalar_name} but found {dtype_of(weight).scalar_name}")
     if bias is not None and bias.dtype != x.dtype:

@@ -14,6 +14,7 @@ from . import overrides
 from ._contract import contract, permuted, shaped
 from .arguments import type_name
 from .matmul import _check_product, _Shape
+from .promotion import dtype_of
 from .registry import operator, plain
 from .tables import call
 
@@ -189,6 +190,8 @@ def _einsum(equation, operands):
         keep = [n for n in dict.fromkeys(names + other_names) if n in later]
         if k == len(pairs) - 1:
             keep = [n for n in out if n in keep]
+        if acc.dtype != other.dtype and _summed(acc, names, other, other_names, keep):
+            raise RuntimeError(f"expected scalar type {dtype_of(acc).scalar_name} but found {dtype_of(other).scalar_name}")
         acc, names = contract(acc, names, other, other_names, keep), keep
     gone = tuple([i for i, n in enumerate(names) if n not in out])
     if gone:
@@ -199,6 +202,11 @@ def _einsum(equation, operands):
         acc = shaped(acc, (1,) * len(missing) + acc.shape)
         names = missing + names
     return permuted(acc, [names.index(n) for n in out])
+
+
+def _summed(a, a_names, b, b_names, keep):
+    """Whether the product of two operands is one of matrices: an axis longer than 1 is summed that both have."""
+    return any(n not in keep and n in b_names and a.shape[i] != 1 and b.shape[b_names.index(n)] != 1 for i, n in enumerate(a_names))
 
 
 def _diagonals(v, names, operand):
@@ -248,6 +256,8 @@ def _tensordot(self, other, dims_self, dims_other):
     rows = math.prod(self.shape[i] for i in free_a)
     inner = math.prod(self.shape[i] for i in da)
     columns = math.prod(other.shape[i] for i in free_b)
+    if self.dtype != other.dtype:
+        raise RuntimeError("both inputs should have same dtype")
     _check_product(_Shape((rows, inner), self.dtype), _Shape((inner, columns), other.dtype))
     left = shaped(permuted(self, free_a + da), (rows, inner))
     right = shaped(permuted(other, db + free_b), (inner, columns))

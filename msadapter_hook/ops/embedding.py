@@ -11,6 +11,7 @@ from msadapter_hook.tensor import Size, Tensor
 
 from ._contract import shaped
 from .promotion import dtype_of
+from .refusals import type_text
 from .registry import operator, plain
 from .tables import call
 
@@ -122,9 +123,9 @@ def _embedding_bags(weight, indices, offsets, mode, per_sample_weights, padding_
         raise RuntimeError("embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be "
                            f"{int(indices.numpy[outside][0])}")
     if per_sample_weights is not None and per_sample_weights.dtype != weight.dtype:
-        names = [dtype_of(v).scalar_name for v in (weight, per_sample_weights)]
+        names = [type_text(dtype_of(v)) for v in (weight, per_sample_weights)]
         raise RuntimeError("Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
-                           f"'per_sample_weights'; but type torch.{names[0]}Tensor does not equal torch.{names[1]}Tensor "
+                           f"'per_sample_weights'; but type {names[0]} does not equal {names[1]} "
                            "(while checking arguments for embedding_bag)")
     at, starts = indices.numpy, offsets.numpy
     if starts.size and starts[0] != 0:

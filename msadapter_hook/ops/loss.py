@@ -281,6 +281,18 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     return reduced(made, reduction)
 
 
+def _check_logits(input, target):
+    """PyTorch computes in the memory of `1 - target`: what is no floating number has no place there."""
+    if input.dtype.kind in "iubc":
+        raise NotImplementedError(f"\"log_sigmoid_cpu\" not implemented for '{dtype_of(input).scalar_name}'")
+    if target.dtype.kind == "b":
+        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
+                           "instead.")
+    if target.dtype.kind in "iu":
+        raise RuntimeError(f"result type {dtype_of(input).scalar_name} can't be cast to the desired output type "
+                           f"{dtype_of(target).scalar_name}")
+
+
 @operator("binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, bool? "
           "size_average=None, "
           "bool? reduce=None, str reduction='mean', Tensor? pos_weight=None) -> Tensor", saves="input target",
@@ -295,6 +307,7 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
     if input.shape != target.shape:
         raise ValueError(f"Target size ({Size(target.shape)}) must be the same as input size ({Size(input.shape)})")
     not_variable("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
+    _check_logits(input, target)
     x, t = promote(input, target)
     if pos_weight is None:
         made = prims.sigmoid_cross_entropy(x, t)
@@ -303,7 +316,7 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
         made = (1 - t) * x + below * ((to(pos_weight, dtype_of(x)) - 1) * t + 1)
     if weight is not None:
         made = prims.mul(*promote(made, weight))
-    return reduced(made, reduction)
+    return reduced(to(made, dtype_of(target)) if made.dtype != target.dtype and target.dtype.kind != "c" else made, reduction)
 
 
 # ------------------------------------------------------------------------------------------------ divergences
@@ -340,6 +353,9 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
             warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size."
                           "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
                           "'mean' will be changed to behave the same as 'batchmean' in the next major release.", stacklevel=6)
+    for label, what in (("c", "Complex"), ("iub", "Integral")):
+        if any(v.dtype.kind in label for v in (input, target)):
+            raise RuntimeError(f"kl_div: {what} inputs not supported.")
     x, t = promote(input, target)
     if log_target:
         made = prims.exp(t) * (t - x)

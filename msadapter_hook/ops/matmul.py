@@ -24,7 +24,7 @@ FREE = "function method out"
 # ------------------------------------------------------------------------------------------------ checks
 def c_name(v):
     """The dtype of a Value as PyTorch's C++ code spells it in errors."""
-    known = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long",
+    known = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int",
              "int32": "int", "int16": "short", "int8": "signed char", "uint8": "unsigned char", "bool": "bool",
              "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
     return known.get(v.dtype.name, v.dtype.name)
@@ -49,6 +49,14 @@ def _check_product(a, b):
     no_bool(a, "addmm_impl_cpu_")
 
 
+def _check_added(self, a, b, names=("self", "mat1", "mat2")):
+    """What is added to a product of two matrices has their dtype, as they have each other's."""
+    for one, other, pair in ((self, b, (0, 2)), (a, b, (1, 2))):
+        if one is not None and one.dtype != other.dtype:
+            raise RuntimeError(f"{names[pair[0]]} and {names[pair[1]]} must have the same dtype, but got {dtype_of(one).scalar_name} and "
+                               f"{dtype_of(other).scalar_name}")
+
+
 def _check_vectors(a, b):
     if a.ndim != 1 or b.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors")
@@ -69,8 +77,9 @@ def _check_mv(mat, vec, added):
     rows = mat.shape[0] if added is None else (added.shape or (1,))[0]
     if mat.shape[1] != vec.shape[0] or rows not in (1, mat.shape[0]):
         raise RuntimeError(f"size mismatch, got input ({rows}), mat ({size_text(mat)}), vec ({vec.shape[0]})")
-    if mat.dtype != vec.dtype:
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {c_name(mat)} != {c_name(vec)}")
+    if not (vec if added is None else added).dtype == mat.dtype == vec.dtype:
+        names = [dtype_of(v).scalar_name for v in (vec if added is None else added, mat, vec)]
+        raise RuntimeError(f"addmv input tensors must have the same dtype, but got {names[0]}, {names[1]}, and {names[2]}")
     no_bool(mat, "addmv_impl_cpu")
 
 
@@ -239,6 +248,8 @@ def inner(self, other):
     if self.ndim == 1 and other.ndim == 1:
         _check_vectors(self, other)
         return dot_values(self, other)
+    if self.dtype != other.dtype:
+        raise RuntimeError("both inputs should have same dtype")
     _check_product(_Shape((1, self.shape[-1]), self.dtype), _Shape((other.shape[-1], 1), other.dtype))
     left = shaped(self, (math.prod(self.shape[:-1]), self.shape[-1]))
     right = shaped(other, (math.prod(other.shape[:-1]), other.shape[-1]))
@@ -285,9 +296,10 @@ def addmm(self, mat1, mat2, beta=1, alpha=1):
     for name, v in (("mat1", mat1), ("mat2", mat2)):
         if v.ndim != 2:
             raise RuntimeError(f"{name} must be a matrix, got {v.ndim}-D tensor")
+    if mat1.shape[1] == mat2.shape[0]:
+        _check_added(self, mat1, mat2)
     _check_product(mat1, mat2)
     _expand_to(self, (mat1.shape[0], mat2.shape[1]))
-    _same_dtype(self, mat2, "mat2")
     return _combine(self, beta, prims.matmul(mat1, mat2), alpha)
 
 
@@ -296,7 +308,6 @@ def addmm(self, mat1, mat2, beta=1, alpha=1):
 def addmv(self, mat, vec, beta=1, alpha=1):
     """beta * self + alpha * (mat @ vec). Source: PyTorch, torch.addmv."""
     _check_mv(mat, vec, self)
-    _same_dtype(self, vec, "vec")
     return _combine(self, beta, mv_values(mat, vec), alpha)
 
 
@@ -329,8 +340,9 @@ def baddbmm(self, batch1, batch2, beta=1, alpha=1):
     """beta * self + alpha * (batch1 @ batch2). Source: PyTorch, torch.baddbmm."""
     if batch1.ndim == 3 and batch2.ndim == 3:
         _expand_to(self, (batch1.shape[0], batch1.shape[1], batch2.shape[2]))
+    if self.dtype != batch1.dtype:
+        raise RuntimeError(f"Input dtypes must be the same, got: input {c_name(self)}, batch1: {c_name(batch1)}, batch2: {c_name(batch2)}")
     _check_bmm(batch1, batch2)
-    _same_dtype(self, batch2, "batch2")
     return _combine(self, beta, prims.matmul(batch1, batch2), alpha)
 
 
@@ -340,8 +352,8 @@ def addbmm(self, batch1, batch2, beta=1, alpha=1):
     """beta * self + alpha * (sum over the batch of batch1 @ batch2). Source: PyTorch, torch.addbmm."""
     if batch1.ndim == 3 and batch2.ndim == 3:
         _expand_to(self, (batch1.shape[1], batch2.shape[2]))
+    _check_added(self, batch1, batch2)
     _check_bmm(batch1, batch2)
-    _same_dtype(self, batch2, "batch2")
     b, n, m = batch1.shape
     p = batch2.shape[2]
     flat = prims.matmul(shaped(permuted(batch1, (1, 0, 2)), (n, b * m)), shaped(batch2, (b * m, p)))
@@ -381,13 +393,13 @@ def linear(input, weight, bias=None):
     if input.shape[-1] != weight.shape[1]:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({rows}x{input.shape[-1]} and "
                            f"{weight.shape[1]}x{weight.shape[0]})")
+    if bias is not None:
+        _check_added(bias, input, weight)
     if input.dtype != weight.dtype:
         raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {c_name(input)} != {c_name(weight)}")
     no_bool(input, "addmm_impl_cpu_")
     if bias is not None:
         _expand_to(bias, (rows, weight.shape[0]))
-        if bias.dtype != input.dtype:
-            _same_dtype(bias, input, "mat2")
     if bias is None or bias.shape == weight.shape[:1]:
         return prims.affine(input, weight, bias)
     made = prims.matmul(shaped(input, (rows, input.shape[-1])), weight, transpose_b=True) + bias
@@ -411,6 +423,9 @@ def bilinear(input1, input2, weight, bias=None):
         if v.shape[-1] != weight.shape[n]:
             raise RuntimeError(f"bilinear(): input{n} size does not match weight size: got {v.shape[-1]} but expected "
                                f"{weight.shape[n]}")
+    if not input1.dtype == input2.dtype == weight.dtype:
+        raise RuntimeError(f"All tensors must have the same dtype, got input1: {c_name(input1)}, input2: {c_name(input2)}, weight: "
+                           f"{c_name(weight)}")
     if bias is not None and bias.shape[0] != weight.shape[0]:
         raise RuntimeError(f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected "
                            f"{weight.shape[0]}")

@@ -72,6 +72,17 @@ def _batch_norm_eval(input, running_mean, running_var, weight, bias, eps):
     return to(scaled_channels(x, scale, shift), dtype_of(input))
 
 
+def _check_mixed(x, *parameters):
+    """Parameters have the dtype of the input; to an input of two bytes they may be float32."""
+    given = [p for p in parameters if p is not None]
+    if all(p.dtype == x.dtype for p in given):
+        return
+    if any(dtype_of(p).scalar_name != "Float" for p in given):
+        raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+    if dtype_of(x).scalar_name not in ("Half", "BFloat16"):
+        raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+
+
 def _check_channels(x, **named):
     channels = x.shape[1] if x.dim() > 1 else 0
     for name in ("running_mean", "running_var", "weight", "bias"):
@@ -122,6 +133,7 @@ def _batch_norm(input, running_mean, running_var, weight, bias, training, moment
         raise NotImplementedError(f"\"batch_norm\" not implemented for '{input.dtype.scalar_name}'")
     if input.dim() < 2:  # nothing to normalize: one without channels has no elements
         return input.clone(), None, None
+    _check_mixed(input.value, *[t.value for t in (weight, bias, running_mean, running_var) if t is not None])
     if not training:
         return call("_batch_norm_eval", input, running_mean, running_var, weight, bias, eps), None, None
     out, mean, var = call("_batch_norm_train", input, weight, bias, eps)
@@ -205,6 +217,7 @@ def _check_shape(x, shape, weight, bias, star):
 
 def _layer_norm(input, shape, weight, bias, eps):
     _check_shape(input, shape, weight, bias, ", ")
+    _check_mixed(input, weight, bias)
     if not is_floating(input):
         raise NotImplementedError(f"\"LayerNormKernelImpl\" not implemented for '{dtype_of(input).scalar_name}'")
     x = _wide(input)
@@ -249,6 +262,8 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     """Divided by the root mean square over the last dimensions. Source: PyTorch, torch.nn.functional.rms_norm."""
     shape = tuple(normalized_shape)
     _check_shape(input, shape, weight, None, "")
+    if input.dtype.kind in "iub":
+        raise NotImplementedError(f"\"rms_norm\" not implemented for '{dtype_of(input).scalar_name}'")
     x = _wide(input)
     if eps is None:
         eps = float(np.finfo(x.dtype).eps)
@@ -292,6 +307,7 @@ def _check_groups(input, groups, weight, bias):
             raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, but "
                                f"got {name} of "
                                f"shape {list(v.shape)} and input of shape {list(input.shape)}")
+    _check_mixed(input, weight, bias)
     if not is_floating(input):
         raise NotImplementedError(f"\"GroupNormKernelImpl\" not implemented for '{dtype_of(input).scalar_name}'")
 
@@ -373,6 +389,7 @@ def _instance_norm_input(input, weight, bias, eps):
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
     if not is_floating(input):
         raise NotImplementedError(f"\"batch_norm\" not implemented for '{dtype_of(input).scalar_name}'")
+    _check_mixed(input, weight, bias)
     return _group_norm(input, input.shape[1], weight, bias, eps)[1]
 
 

@@ -13,6 +13,15 @@ def not_implemented(kernel, value):
     return NotImplementedError(f"\"{kernel}\" not implemented for '{dtype_of(value).scalar_name}'")
 
 
+_OLD_TYPES = frozenset("Float Double Half Long Int Short Char Byte".split())
+
+
+def type_text(dtype):
+    """The type of a tensor as PyTorch's C++ code spells it in errors: the old names where there were any."""
+    name = dtype.scalar_name
+    return f"torch.{name}Tensor" if name in _OLD_TYPES else f"CPU{name}Type"
+
+
 ITEM = ("vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please try to "
         "rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, please file a bug "
         "report.")
