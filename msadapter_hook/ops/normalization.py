@@ -222,7 +222,10 @@ def _layer_norm(input, shape, weight, bias, eps):
         raise NotImplementedError(f"\"LayerNormKernelImpl\" not implemented for '{dtype_of(input).scalar_name}'")
     x = _wide(input)
     width = math.prod(shape)
-    rows = shaped(x, (x.size // max(width, 1) if width else math.prod(x.shape[:-len(shape)]), width))
+    if prims.PREFER_HOST and len(shape) == 1 < x.ndim:
+        rows = x
+    else:
+        rows = shaped(x, (x.size // max(width, 1) if width else math.prod(x.shape[:-len(shape)]), width))
     w = _affine(None if weight is None else shaped(weight, (width,)), 1, width, x)
     b = _affine(None if bias is None else shaped(bias, (width,)), 0, width, x)
     return rows, to(shaped(prims.row_norm(rows, w, b, eps=eps), input.shape), dtype_of(input))
@@ -240,9 +243,10 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_
 
 
 def _row_statistics(rows, eps):
-    mean = prims.mean(rows, axes=(1,), keepdims=True)
+    last = (rows.ndim - 1,)
+    mean = prims.mean(rows, axes=last, keepdims=True)
     centred = rows - mean
-    return mean, prims.rsqrt(prims.mean(prims.square(centred), axes=(1,), keepdims=True) + eps)
+    return mean, prims.rsqrt(prims.mean(prims.square(centred), axes=last, keepdims=True) + eps)
 
 
 @operator("native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> "

@@ -157,9 +157,9 @@ group_norm = Primitive(  # (N, C, …) by the statistics of groups of channels: 
 
 
 def _row_norm(x, w, b, *, eps):
-    n = x.dtype.type(max(x.shape[1], 1))
-    made = x - np.add.reduce(x, 1, keepdims=True) / n
-    spread = np.add.reduce(made * made, 1, keepdims=True) / n
+    n = x.dtype.type(max(x.shape[-1], 1))
+    made = x - np.add.reduce(x, -1, keepdims=True) / n
+    spread = np.add.reduce(made * made, -1, keepdims=True) / n
     made /= np.sqrt(spread + x.dtype.type(eps))
     made *= w
     made += b
@@ -167,17 +167,17 @@ def _row_norm(x, w, b, *, eps):
 
 
 def _row_norm_vjp(grads, outs, needs, x, w, b, *, eps):
-    g, shape = grads[0], x.shape
-    centred = x - broadcast_to(mean(x, axes=(1,), keepdims=True), shape=shape)
-    inverse = rsqrt(mean(square(centred), axes=(1,), keepdims=True) + eps)
+    g, shape, last, others = grads[0], x.shape, (x.ndim - 1,), tuple(range(x.ndim - 1))
+    centred = x - broadcast_to(mean(x, axes=last, keepdims=True), shape=shape)
+    inverse = rsqrt(mean(square(centred), axes=last, keepdims=True) + eps)
     unit = centred * broadcast_to(inverse, shape=shape)
     result = [None] * 3
     if needs[0]:
-        result[0] = _through(g * broadcast_to(w, shape=shape), unit, inverse, (1,))
+        result[0] = _through(g * broadcast_to(w, shape=shape), unit, inverse, last)
     if needs[1]:
-        result[1] = reduce_sum(g * unit, axes=(0,), keepdims=False)
+        result[1] = reduce_sum(g * unit, axes=others, keepdims=False)
     if needs[2]:
-        result[2] = reduce_sum(g, axes=(0,), keepdims=False)
+        result[2] = reduce_sum(g, axes=others, keepdims=False)
     return result
 
 
@@ -186,6 +186,6 @@ def _mindspore_row_norm(*, eps):
     return lambda x, w, b: kernel(x, w, b)[0]
 
 
-row_norm = Primitive(  # rows (R, D) to mean 0 and variance 1, times w (D,), plus b (D,)
+row_norm = Primitive(  # rows (…, D) to mean 0 and variance 1, times w (D,), plus b (D,)
     "row_norm", host=_row_norm, mindspore=_mindspore_row_norm, joint_vjp=_row_norm_vjp, uses_output=False,
-    guard=lambda x, w, b, *, eps: x.size > 0)
+    guard=lambda x, w, b, *, eps: x.size > 0 and x.ndim == 2)

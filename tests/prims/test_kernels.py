@@ -104,6 +104,7 @@ CASES = {
     "matrix along an axis": (prims.axis_map, [numbers(3, 4, 5), numbers(6, 4)], {"axis": 1}),
     "matrix along the last axis": (prims.axis_map, [numbers(3, 4, 5), numbers(6, 5)], {"axis": 2}),
     "layer norm": (prims.row_norm, [numbers(5, 8) * 2 + 3, numbers(8), numbers(8, seed=1)], {"eps": 1e-3}),
+    "layer norm of batches": (prims.row_norm, [numbers(3, 5, 8) * 2 + 3, numbers(8), numbers(8, seed=1)], {"eps": 1e-3}),
     "cross entropy": (prims.sparse_cross_entropy, [numbers(6, 5), np.array([0, 4, 2, 2, 1, 3])], {}),
     "smooth L1": (prims.smooth_l1, [numbers(6, 5), numbers(6, 5, seed=1)], {"beta": 1.0}),
     "smooth L1, soon straight": (prims.smooth_l1, [numbers(6, 5), numbers(6, 5, seed=1)], {"beta": 0.3}),

@@ -63,12 +63,12 @@ class Product:
         return y
 
 
-def _stored(a):
+def _stored(shape, strides):
     """Whether a matrix lies by columns, and how far from one to the next (or from row to row); None where its lines have gaps."""
-    down, across = a.strides
-    if across == 4 and down % 4 == 0 and down >= 4 * a.shape[1]:
+    down, across = strides
+    if across == 4 and down % 4 == 0 and down >= 4 * shape[1]:
         return False, down // 4
-    if down == 4 and across % 4 == 0 and across >= 4 * a.shape[0]:
+    if down == 4 and across % 4 == 0 and across >= 4 * shape[0]:
         return True, across // 4
     return None
 
@@ -78,7 +78,7 @@ def _check():
     a, b, c = (rng.standard_normal(shape, np.float32) for shape in ((5, 7), (7, 6), 6))
     wide = np.empty((5, 9), np.float32)
     for left, right, y, bias in (a, b, wide[:, 2:8], (c,)), (a.T, a, np.empty((7, 7), np.float32), ()), (b[:5, :4].T, a, wide[:4, :7], ()):
-        made = Product(*left.shape, right.shape[1], tuple(map(_stored, (left, right, y))), bool(bias))
+        made = Product(*left.shape, right.shape[1], tuple(_stored(m.shape, m.strides) for m in (left, right, y)), bool(bias))
         yield made(y, left, right, *bias), left @ right + (bias[0] if bias else 0)
 
 
@@ -91,35 +91,36 @@ def _cut(length, each):
     return min(first + -first % _LANES, length - 1)
 
 
-def _parts(y, a, b, bias, shared):
-    """Calls that together put the product into y: two parts, of the columns where they are many more than the rows. `shared`:
-    the second is done by a helper."""
-    (n, k), m = a.shape, b.shape[1]
-    if n * k * m < _HALVES:
-        cuts = [(slice(None), slice(None))]
-    elif n < _FEW_ROWS <= m:
-        at = _cut(m, n * k) if shared else m // 2
-        cuts = [(slice(None), slice(0, at)), (slice(None), slice(at, m))]
-    else:
-        at = _cut(n, k * m) if shared else n // 2
-        cuts = [(slice(0, at), slice(None)), (slice(at, n), slice(None))]
-    calls = []
-    for rows, columns in cuts:
-        left, right, result, added = a[rows], b[:, columns], y[rows, columns], [c[columns] for c in bias]
-        stored = tuple(map(_stored, (left, right, result)))
-        made = _operation(*left.shape, right.shape[1], stored, bool(bias)) if None not in stored else None
-        if made is None:
-            return None
-        calls.append(partial(made, result, left, right, *added))
-    return calls
+@lru_cache(maxsize=512)
+def _parts(left, right, bias, shared):
+    """How a product of matrices, of which shapes and strides are given, is computed: (operation, rows, columns) of two parts, of
+    the columns where they are many more than the rows, or of one. `shared`: the second is done by a helper. None: not by the library."""
+    (n, k), m = left[0], right[0][1]
+    if not _SMALL < n * k * m < _LARGE:
+        return None
+    stored = _stored(*left), _stored(*right), (False, m)
+    if None in stored:
+        return None
+    rows, columns = [slice(0, n)], [slice(0, m)]
+    if n * k * m >= _HALVES:
+        if n < _FEW_ROWS <= m:
+            at = _cut(m, n * k) if shared else m // 2
+            columns = [slice(0, at), slice(at, m)]
+        else:
+            at = _cut(n, k * m) if shared else n // 2
+            rows = [slice(0, at), slice(at, n)]
+    parts = [(_operation(r.stop - r.start, k, c.stop - c.start, stored, bias), r, c) for r in rows for c in columns]
+    return None if any(p[0] is None for p in parts) else parts
 
 
 def _calls(y, a, b, bias=(), shared=True):
-    """Calls that put a product, and a bias added to its rows, into y: one or two."""
-    calls = None
-    if _SMALL < a.shape[0] * a.shape[1] * b.shape[1] < _LARGE and a.dtype == b.dtype == np.float32:
-        calls = _parts(y, a, b, bias, shared)
-    return calls or [partial(_by_numpy, y, a, b, *bias)]
+    """Calls that put a product, and a bias added to its rows, into y, which lies by rows: one or two."""
+    parts = None
+    if a.dtype == b.dtype == np.float32:
+        parts = _parts((a.shape, a.strides), (b.shape, b.strides), bool(bias), shared)
+    if parts is None:
+        return [partial(_by_numpy, y, a, b, *bias)]
+    return [partial(made, y[rows, columns], a[rows], b[:, columns], *[c[columns] for c in bias]) for made, rows, columns in parts]
 
 
 def _by_numpy(y, a, b, *bias):
