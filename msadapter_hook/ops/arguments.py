@@ -198,7 +198,7 @@ _KINDS = {
 
 # How PyTorch calls each kind in its errors
 NAMES = {"Operand": "Tensor", "Scalar": "Number", "int": "int", "ScalarType": "torch.dtype",
-         "Tensor[]": "tuple of Tensors",
+         "Tensor[]": "tuple of Tensors", "Generator": "torch.Generator",
          "MemoryFormat": "torch.memory_format", "Device": "torch.device", "Layout": "torch.layout"}
 
 

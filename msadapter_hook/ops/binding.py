@@ -113,21 +113,3 @@ def return_type(name, fields):
     return type(name, (base,),
                 {"__slots__": (), "__repr__": __repr__, "__new__": __new__, "__module__": "torch.return_types",
                                 "n_fields": len(fields), "n_sequence_fields": len(fields), "n_unnamed_fields": 0})
-
-
-def describe(schema):
-    parts, star = [], False
-    for p in schema.parameters:
-        if p.keyword_only and not star:
-            parts.append("*")
-            star = True
-        label = "input" if p.name == "self" else p.name
-        default = "" if p.default is MISSING else f" = {p.default}"
-        parts.append(f"{arguments.kind_name(p.kind)} {label}{default}")
-    return f"({', '.join(parts)})"
-
-
-def plain_text(error):
-    text = str(error)
-    text = text.replace("bind() ", "")
-    return text or "received an invalid combination of arguments"

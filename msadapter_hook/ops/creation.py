@@ -13,7 +13,6 @@ from msadapter_hook.tensor.device import current_device
 from msadapter_hook.tensor.formats import in_channels_last, like_geometry
 
 from . import arguments
-from .arguments import type_name
 from .devices import place
 from .registry import composite, warn_once
 from .sharing import from_dlpack, frombuffer
@@ -397,7 +396,7 @@ def _shared(array):
 def from_numpy(array):
     """A tensor over the memory of a NumPy array. Source: PyTorch, torch.from_numpy."""
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"expected np.ndarray (got {type_name(array)})")
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
     return _shared(array)
 
 

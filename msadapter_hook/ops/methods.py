@@ -288,6 +288,10 @@ def copy_(self, src, non_blocking=False):
 
 def fill_(self, value):
     """Every element set to one number. Source: PyTorch, Tensor.fill_."""
+    if not isinstance(value, Tensor) and not arguments.is_number(value):
+        wrong = f"\n      didn't match because some of the arguments have invalid types: (!{type(value).__name__}!)"
+        raise TypeError(f"fill_() received an invalid combination of arguments - got ({type(value).__name__}), but expected one of:\n"
+                        f" * (Tensor value){wrong}\n * (Number value){wrong}\n")
     if not isinstance(value, Tensor) and 0 in self._stride and expanded.is_expanded(self):
         fill_(expanded.once(self), value)
         return self

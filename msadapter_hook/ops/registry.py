@@ -15,13 +15,11 @@ from msadapter_hook.tensor.core import DTYPE_OF
 
 from . import arguments, compound, dispatch, expanded, gradient_names, kept, meta, overrides, participants
 from .arguments import Mismatch
-from .binding import binder, describe, plain_text, result_type_of
+from .binding import binder, result_type_of
+from .complaints import ALIASES, Call
 from .schema import parse
 from .tables import METHODS, OPERATORS, PATH, interceptors
 from .writing import SELF_OVERLAP, check_inplace, check_overlap, own_memory, write_inplace, write_out
-
-_ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other", "self": "input",
-            "a": "input"}
 
 
 class Overload:
@@ -185,16 +183,18 @@ class Operator:
                 return overload, overload.bind(*args, **kwargs)
             except (Mismatch, TypeError):
                 continue
-        renamed = {_ALIASES.get(k, k): v for k, v in kwargs.items()}
+        renamed = {ALIASES.get(k, k): v for k, v in kwargs.items()}
         if len(renamed) == len(kwargs) and renamed != kwargs or "self" in kwargs:
             for overload in overloads:
                 names = {p.name for p in overload.schema.parameters}
-                chosen = {(_ALIASES.get(k, k) if k not in names else k): v for k, v in kwargs.items()}
+                chosen = {(ALIASES.get(k, k) if k not in names else k): v for k, v in kwargs.items()}
                 try:
                     return overload, overload.bind(*args, **chosen)
                 except (Mismatch, TypeError):
                     continue
-        raise self._error(args, kwargs)
+        error = Call(self, args, kwargs).error()
+        error.call = self, args, kwargs
+        raise error
 
     def _foreign(self, args, kwargs):
         """Arguments that are no tensors but take part by `__torch_function__`, also those in lists and tuples."""
@@ -204,30 +204,6 @@ class Operator:
                 if hasattr(type(one), "__torch_function__") and not isinstance(one, Tensor):
                     found.append(one)
         return found
-
-    def _error(self, args, kwargs):
-        first = None
-        for overload in self.overloads:
-            try:
-                overload.bind(*args, **{_ALIASES.get(k, k): v for k, v in kwargs.items()})
-            except Mismatch as e:
-                first = e
-            except TypeError as e:
-                first = first or e
-        if isinstance(first, Mismatch) and len(self.overloads) == 1:
-            p = first.parameter
-            at = first.position
-            place = f" (position {at + 1})" if at is not None and at < len(args) else ""
-            label = "input" if p.name == "self" else p.name
-            return TypeError(f"{self.short}(): argument '{label}'{place} must be {arguments.kind_name(p.kind)}, not "
-                             f"{arguments.type_name(first.value)}")
-        if len(self.overloads) == 1:
-            return TypeError(f"{self.short}() {plain_text(first)}")
-        given = [arguments.type_name(a) for a in args] + [f"{k}={arguments.type_name(v)}" for k, v in kwargs.items()]
-        options = "".join(f"\n * {describe(o.schema)}" for o in self.overloads)
-        return TypeError(f"{self.short}() received an invalid combination of arguments - got ({', '.join(given)}), but "
-                         "expected "
-                         f"one of:{options}\n")
 
     def __call__(self, *args, **kwargs):
         if overrides.entered and overrides.state.modes:
@@ -374,9 +350,18 @@ def _function(entry, name):
     return call
 
 
+def _of_method(error, entry, tensor, name):
+    """The error of a call by its method's name, without `self`; an error from elsewhere as it is."""
+    failed, args, kwargs = getattr(error, "call", (None, (None,), None))
+    return Call(entry, args, kwargs, name).error() if failed is entry and args[0] is tensor else error
+
+
 def _method(entry, short):
     def method(self, *args, **kwargs):
-        return entry(self, *args, **kwargs)
+        try:
+            return entry(self, *args, **kwargs)
+        except TypeError as error:
+            raise _of_method(error, entry, self, short) from None
 
     method.__name__ = short
     method.__qualname__ = "Tensor." + short
@@ -492,7 +477,10 @@ def _inplace(entry, name):
     def method(self, *args, **kwargs):
         if overrides.entered and overrides.state.modes:
             return overrides.call_mode(method, (self, *args), kwargs)
-        overload, bound = entry.select((self, *args), kwargs)
+        try:
+            overload, bound = entry.select((self, *args), kwargs)
+        except TypeError as error:
+            raise _of_method(error, entry, self, name) from None
         for interceptor in interceptors:
             found = interceptor(entry, overload, bound)
             if found is not None:
