@@ -3,7 +3,7 @@
 from .arrays import as_numpy, from_numpy
 from .compiled import compile_gradient
 from .gradient import Gradient
-from .primitives import finite, primitive
+from .primitives import finite, moving, primitive
 from .runtime import lock, mindspore, prepare
 
-__all__ = ["Gradient", "compile_gradient", "as_numpy", "finite", "from_numpy", "lock", "mindspore", "prepare", "primitive"]
+__all__ = ["Gradient", "compile_gradient", "as_numpy", "finite", "from_numpy", "lock", "mindspore", "moving", "prepare", "primitive"]

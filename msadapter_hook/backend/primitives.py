@@ -4,36 +4,58 @@ import math
 from functools import lru_cache, partial
 
 import numpy as np
+from mindspore import Tensor
 from mindspore.ops import operations as _operations
 
-from . import runtime  # noqa: F401  (MindSpore is configured before a primitive exists)
 from .arrays import as_numpy
+from .moving import dense, moved
+from .runtime import in_reach
+
+_OF_VIEWS = frozenset(["Transpose", "Reshape", "Split", "StridedSlice", "ExpandDims", "Squeeze", "BroadcastTo"])  # give views
 
 
 class Kernel:
     """A MindSpore primitive that can be overheard: a `Listing` writes down the calls made while it is active."""
 
-    __slots__ = ("instance", "name", "_call")
+    __slots__ = ("instance", "name", "_call", "_takes_views")
     listening = None
 
     def __init__(self, name, instance):
         self.name = name
         self.instance = instance
+        self._takes_views = name in _OF_VIEWS
         call = type(instance).__call__
         # beneath the wrapper that looks for tensors of ours: there are none here
         self._call = partial(getattr(call, "__wrapped__", call), instance)
 
     def __call__(self, *args):
-        result = self._call(*args)
         if Kernel.listening is not None:
+            result = self._call(*args)
             Kernel.listening.note(self, args, result)
-        return result
+            return result
+        if not self._takes_views:
+            for a in args:
+                if type(a) is Tensor and not a.is_contiguous():
+                    args = [dense(a) if type(a) is Tensor else a for a in args]
+                    break
+        return self._call(*args)
 
 
 @lru_cache(maxsize=4096)
 def primitive(name: str, *attributes, **named) -> Kernel:
     """The instance of the MindSpore primitive `name` with these attributes; callable on MindSpore tensors."""
     return Kernel(name, getattr(_operations, name)(*attributes, **named))
+
+
+def moving(kernel, forward, backward):
+    """`kernel`, a callable on MindSpore tensors that only moves elements, where a program is written down to be compiled. Elsewhere
+    NumPy does it: `forward(*arrays)`, and `backward(shapes, *cotangents)` gives the gradients."""
+    by_numpy = moved(forward, backward)
+
+    def run(*tensors):
+        return kernel(*tensors) if Kernel.listening is not None or not in_reach() else by_numpy(*tensors)
+
+    return run
 
 
 def finite(tensor) -> bool:

@@ -2,6 +2,7 @@
 
 import ctypes
 import threading
+from functools import lru_cache
 
 from msadapter_hook import settings
 
@@ -11,7 +12,7 @@ import mindspore  # noqa: E402
 
 from .threads import use_threads  # noqa: E402
 
-__all__ = ["lock", "mindspore", "prepare"]
+__all__ = ["in_reach", "lock", "mindspore", "prepare"]
 
 # MindSpore's executor is one for the process: a gradient under way would record the calls of another thread.
 lock = threading.RLock()
@@ -32,6 +33,12 @@ def prepare() -> None:
         mindspore.runtime.dispatch_threads_num(1)
         set_threads(chosen.threads)
     keep_freed_memory()
+
+
+@lru_cache(maxsize=1)
+def in_reach() -> bool:
+    """Whether tensors lie in this process's memory and are computed when a call returns, so that NumPy can read them in place."""
+    return settings.current().synchronous and mindspore.get_context("device_target") == "CPU"
 
 
 def keep_freed_memory() -> None:

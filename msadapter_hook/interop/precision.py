@@ -13,8 +13,8 @@ LEVELS = ("O0", "O1", "O2", "O3", "auto")
 #: operators that O2 keeps in float32 (MindSpore: BatchNorm and LayerNorm Cells), by their short names, parts of them included
 SENSITIVE = frozenset("batch_norm layer_norm group_norm instance_norm native_layer_norm native_batch_norm "
                       "_batch_norm_train _batch_norm_eval _instance_norm_input".split())
-#: their arguments that are float32 at every level: they are written in place
-STATISTICS = ("running_mean", "running_var")
+#: their arguments that are float32 at every level: statistics are written in place, and beside them stand only float32 parameters
+STATISTICS = ("running_mean", "running_var", "weight", "bias")
 #: operators whose arguments say what is made or copied: a cast would change what they are for
 LEFT_ALONE = frozenset("copy_ to type_as set_ detach clone".split())
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from msadapter_hook.backend import primitive
+from msadapter_hook.backend import moving, primitive
 from msadapter_hook.tape import Primitive, value_of
 from msadapter_hook.tape.primitive import FLOATS
 
@@ -24,7 +24,8 @@ reshape = Primitive(
 transpose = Primitive(
     "transpose",
     host=lambda a, *, axes: a.transpose(axes),
-    mindspore=lambda *, axes: _with(primitive("Transpose"), axes),
+    mindspore=lambda *, axes: moving(
+        _with(primitive("Transpose"), axes), lambda a: a.transpose(axes), lambda shapes, g: g.transpose(_inverse(axes))),
     vjp=[lambda g, out, a, *, axes: transpose(g, axes=_inverse(axes))], uses_output=False, dtypes=FLOATS,
     guard=lambda a, *, axes: a.size > 0 and a.ndim > 0,
 )
@@ -200,13 +201,16 @@ def _concat_vjp(grads, outs, needs, *inputs, axis):
 
 concat = Primitive(
     "concat", host=lambda *a, axis: np.concatenate(a, axis),
-    mindspore=lambda *, axis: _tuple_first(primitive("Concat", axis)),
+    mindspore=lambda *, axis: moving(
+        _tuple_first(primitive("Concat", axis)), lambda *a: np.concatenate(a, axis),
+        lambda shapes, g: np.split(g, np.cumsum([s[axis] for s in shapes[:-1]]), axis)),
     joint_vjp=_concat_vjp, uses_output=False, dtypes=FLOATS,
     guard=lambda *a, axis: all(v.size > 0 for v in a),
 )
 stack = Primitive(
     "stack", host=lambda *a, axis: np.stack(a, axis),
-    mindspore=lambda *, axis: _tuple_first(primitive("Stack", axis)),
+    mindspore=lambda *, axis: moving(
+        _tuple_first(primitive("Stack", axis)), lambda *a: np.stack(a, axis), lambda shapes, g: list(np.moveaxis(g, axis, 0))),
     joint_vjp=lambda grads, outs, needs, *inputs, axis: [
         reshape(strided_slice(grads[0],
                               start=(0,) * axis + (i,) + (0,) * (v.ndim - axis),
@@ -227,7 +231,8 @@ def _split_vjp(grads, outs, needs, a, *, axis, sizes):
 
 split = Primitive(
     "split", host=lambda a, *, axis, sizes: np.split(a, np.cumsum(sizes)[:-1], axis),
-    mindspore=lambda *, axis, sizes: primitive("Split", axis, len(sizes)),
+    mindspore=lambda *, axis, sizes: moving(
+        primitive("Split", axis, len(sizes)), lambda a: np.split(a, len(sizes), axis), lambda shapes, *g: np.concatenate(g, axis)),
     guard=lambda a, *, axis, sizes: a.size > 0 and len(set(sizes)) == 1,
     joint_vjp=_split_vjp, outputs=None, uses_output=False,
 )

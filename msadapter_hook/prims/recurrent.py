@@ -5,12 +5,13 @@ Forward and backward are written once, over a handful of array functions: with N
 the gradient itself is to be differentiated.
 """
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
 import scipy.special as sp
 
-from msadapter_hook.backend import primitive
+from msadapter_hook.backend import moving, primitive
 from msadapter_hook.tape import Primitive
 from msadapter_hook.tape.recording import state
 
@@ -192,19 +193,29 @@ def _define(name, steps, back, outputs, mindspore=None, guard=None):
 STEPS = {}  # name of a primitive -> its steps over array functions, and the gradients from what the steps computed
 
 
-def _mindspore_lstm():
+def _apart(shapes, flat):
+    parts, at = [], 0
+    for shape in shapes:
+        parts.append(flat[at:at + math.prod(shape)].reshape(shape))
+        at += math.prod(shape)
+    return parts
+
+
+def _mindspore_lstm(used=(0, 1, 2)):
     concat, reshape = primitive("Concat", 0), primitive("Reshape")
     expand, squeeze = primitive("ExpandDims"), primitive("Squeeze", 0)
+    joined = moving(lambda *parts: concat([reshape(p, (-1,)) for p in parts]),
+                    lambda *parts: np.concatenate([p.reshape(-1) for p in parts]), _apart)
 
     def run(x, h, c, w_ih, w_hh, b):
         kernel = primitive("LSTM", x.shape[2], h.shape[1], 1, True, False, 0.0)
-        flat = concat((reshape(w_ih, (-1,)), reshape(w_hh, (-1,)), b))
-        made = kernel(x, expand(h, 0), expand(c, 0), reshape(flat, (-1, 1, 1)))
-        return made[0], squeeze(made[1]), squeeze(made[2])
+        made = kernel(x, expand(h, 0), expand(c, 0), reshape(joined(w_ih, w_hh, b), (-1, 1, 1)))
+        return made[0], *[squeeze(made[i]) if i in used else None for i in (1, 2)]
 
     return run
 
 
 lstm = _define("lstm", _lstm_steps, _lstm_back, 3, _mindspore_lstm, guard=lambda x, *rest: 0 not in x.shape)
+lstm.partial = _mindspore_lstm
 gru = _define("gru", _gru_steps, _gru_back, 2)
 rnn = _define("rnn", _rnn_steps, _rnn_back, 2)

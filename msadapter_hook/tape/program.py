@@ -4,6 +4,7 @@ Programs are kept by structure (primitives, attributes, wiring, shapes, dtypes),
 repeats builds its program once.
 """
 
+import weakref
 from collections import OrderedDict
 
 import numpy as np
@@ -16,32 +17,37 @@ from .value import Value
 
 _KEPT = 256
 _programs = OrderedDict()
-_differentiated = set()
+_families = weakref.WeakValueDictionary()  # structure without the values that are only carried along -> what its programs share
+
+
+class _Family:
+    __slots__ = ("differentiated", "__weakref__")
 
 
 class Program:
     """The function of `nodes` (in order of recording): arrays of the inputs in, arrays of the outputs out."""
 
-    __slots__ = ("source", "function", "positions", "base", "zeros", "_replay")
+    __slots__ = ("source", "function", "positions", "zeros", "_family", "_replay")
 
     def __init__(self, source, function, positions, base, carried):
         self.source = source
         self.function = function
         self.positions = positions
-        self.base = base  # the structure without the values that are only carried along
+        self._family = _families.get(base)
+        if self._family is None:
+            self._family = _families[base] = _Family()
+            self._family.differentiated = False
         self.zeros = tuple([constant_zeros(shape, dtype) for shape, dtype in carried])
         self._replay = Replay(function, positions, source.count("\n"))
 
     def differentiated(self):
         """Whether a backward pass has differentiated a program of this structure."""
-        return self.base in _differentiated
+        return self._family.differentiated
 
     def run(self, outputs, inputs, cotangents):
         """Replay: fill the pending Values among `outputs`, and give one gradient per differentiated input, in the order of
         `positions`. `cotangents`: one Value per wanted output."""
-        if len(_differentiated) > 4 * _KEPT:
-            _differentiated.clear()
-        _differentiated.add(self.base)
+        self._family.differentiated = True
         given = tuple([g.array for g in cotangents]) + self.zeros
         results, grads = self._replay(distinct_arrays(inputs), given)
         for (node, i), result in zip(outputs, results):
@@ -99,13 +105,15 @@ class Program:
         steps, outputs = simplify(wiring, specs, [v.shape for v in inputs], results + extra)
         several = {i for i, primitive, _, _ in steps if primitive.outputs != 1}
         last = {a[0]: i for i, _, _, args in steps for a in args if isinstance(a, tuple)}
+        used = {a for _, _, _, args in steps for a in args if isinstance(a, tuple)}.union(outputs)
         for node, _ in outputs:
             last.pop(node, None)
         dead = {}
         for made, i in last.items():
             dead.setdefault(i, []).append(f"v{made}")
         for i, primitive, attributes, args in steps:
-            environment[f"p{i}"] = primitive.bound(**attributes)
+            environment[f"p{i}"] = primitive.bound(**attributes) if primitive.partial is None else primitive.partial(
+                tuple([k for k in range(primitive.outputs) if (i, k) in used]), **attributes)
             lines.append(f"    v{i} = p{i}({', '.join(map(name, args))})  # {primitive.name}")
             if i in dead:  # what nobody reads again is let go, as in code written by hand
                 lines.append(f"    del {', '.join(dead[i])}")
