@@ -1,6 +1,7 @@
 # Where storages of a checkpoint lie: tags for the file, and the rules that bring a loaded storage to a device.
 import sys
 
+from msadapter_hook.tensor import UntypedStorage
 from msadapter_hook.tensor import device as _device
 
 from .storage import PendingStorage
@@ -25,7 +26,7 @@ def _restore_host(storage, location):
 
 
 def _restore_meta(storage, location):
-    return _MetaStorage(storage.nbytes()) if location == "meta" else None
+    return UntypedStorage(storage.nbytes(), device="meta") if location == "meta" else None
 
 
 def _tag_accelerator(storage):
@@ -50,22 +51,6 @@ def _restore_accelerator(storage, location):
 register_package(10, _location_of, _restore_host)
 register_package(20, _tag_accelerator, _restore_accelerator)
 register_package(22, _location_of, _restore_meta)
-
-
-class _MetaStorage:
-    """A storage without data, for map_location="meta"."""
-
-    def __init__(self, nbytes):
-        self._nbytes = nbytes
-        self.device = _device("meta")
-
-    def nbytes(self):
-        return self._nbytes
-
-    def tensor(self, dtype, size, stride, offset):
-        from . import empty_strided
-
-        return empty_strided(tuple(size), tuple(stride), dtype=dtype, device="meta")
 
 
 class _DeviceStorage(PendingStorage):
