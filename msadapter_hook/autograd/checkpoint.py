@@ -80,7 +80,7 @@ def saved_of(outputs, arguments):
             continue
         nodes[node.sequence] = node
         stack.extend([v.node for v in node.inputs if v.requires_grad and v.leaf is None])
-    return [(tuple(size), dtype) for sequence in sorted(nodes) for _, _, size, dtype, _ in nodes[sequence].saved or ()]
+    return [(tuple(size), dtype) for sequence in sorted(nodes) for _, _, size, dtype, *_ in nodes[sequence].saved or ()]
 
 
 _DETAILS = (

@@ -11,7 +11,6 @@ import numpy as np
 
 from msadapter_hook import prims, report
 from msadapter_hook.ops import dispatch
-from msadapter_hook.ops.refusals import type_text
 from msadapter_hook.tape import Program, Value, enable_grad, late
 from msadapter_hook.tape.abstract import unwatched, watched
 from msadapter_hook.tape.recording import state
@@ -21,7 +20,7 @@ from msadapter_hook.tensor import Leaf, Tensor
 from msadapter_hook.tensor.sparse import accumulated, gradient_of
 
 from . import anomaly, passes
-from .graph import public_node
+from .graph import modified, public_node
 from .layouts import LARGE, follow, kept, matters
 from .passes import key_of
 
@@ -260,7 +259,7 @@ class Backward:
         if node.saved:
             if node.freed:
                 raise RuntimeError(SECOND_TIME)
-            for counter, version, size, dtype, whose in node.saved:
+            for counter, version, size, dtype, whose, _ in node.saved:
                 if counter.count != version:
                     raise modified(counter.count, version, size, dtype, node if isinstance(whose, int) else whose(), whose)
         elif node.freed and node.primitive.name == "function":
@@ -447,19 +446,3 @@ def run_node_hooks(hooks, grads, outputs):
                                    f"{len(grads)})")
             grads = [gradient_of(r) if isinstance(r, Tensor) else r for r in result]
     return grads
-
-
-def modified(version, expected, size, dtype, owner=None, number=0):
-    """PyTorch's error for a saved tensor that was written to; `owner`: the tensor, or the node of which it is output `number`."""
-    if isinstance(owner, Tensor):
-        with enable_grad():
-            value = prims.origin(owner.value)
-        owner, number = (None if value.leaf is not None else value.node), value.index
-    maker = f", which is output {number} of {public_node(owner).name().partition('Backward')[0]}," if owner is not None else ""
-    return RuntimeError(
-        "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{type_text(dtype)} {list(size)}]{maker} is at version {version}; expected version {expected} instead. Hint: " + (
-            "the backtrace further above shows the operation that failed to compute its gradient. The variable in question was changed "
-            "in there or anywhere later. Good luck!" if state.anomaly else
-            "enable anomaly detection to find the operation that failed to compute its gradient, with "
-            "torch.autograd.set_detect_anomaly(True, check_nan=False)."))

@@ -16,8 +16,8 @@ from msadapter_hook.tensor.geometry import broadcast_shapes
 from msadapter_hook.tensor.sparse import gradient_of
 
 from . import batch_rule, saved
-from .engine import modified
 from .graph import Node as PublicNode
+from .graph import modified
 
 
 class FunctionCtx:

@@ -6,12 +6,13 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from msadapter_hook import prims
+from msadapter_hook.ops.refusals import type_text
 from msadapter_hook.prims import origin
 from msadapter_hook.tape import Value, enable_grad
 from msadapter_hook.tape.recording import state
-from msadapter_hook.tensor import RemovableHandle
+from msadapter_hook.tensor import RemovableHandle, Tensor
 
-from .saved import saved_attribute
+from .saved import SavedTensor, saved_entry, saved_value
 
 _made = weakref.WeakValueDictionary()
 
@@ -62,9 +63,14 @@ class Node:
         return handle
 
     def __getattr__(self, name):
-        if name.startswith("_saved_"):
-            return saved_attribute(self._node, name[len("_saved_"):])
+        for prefix, give in (("_saved_", saved_tensor), ("_raw_saved_", SavedTensor)):
+            if name.startswith(prefix) and name != "_raw_saved_tensors":  # those of a Function have no hooks of their own
+                return give(self._node, name[len(prefix):])
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __dir__(self):
+        names = {entry[-1] for entry in (self._node.saved if self._node is not None else None) or ()}
+        return [*super().__dir__(), *[prefix + name for prefix in ("_raw_saved_", "_saved_") for name in sorted(names)]]
 
     def __repr__(self):
         return f"<{type(self).__name__} object at {id(self._node):#x}>"
@@ -74,6 +80,17 @@ class Node:
 
     def __hash__(self):
         return hash(self._node)
+
+
+def saved_tensor(node, name):
+    """What a node keeps under a name such as `self`, `other` or `result`; RuntimeError where it was written to since."""
+    entry = saved_entry(node, name)
+    if entry is None:
+        return None
+    counter, version, size, dtype, whose, _ = entry
+    if counter.count != version and not state.mutation:
+        raise modified(counter.count, version, size, dtype, node if isinstance(whose, int) else whose(), whose)
+    return saved_value(node, entry)
 
 
 class AccumulateGrad:
@@ -371,3 +388,19 @@ class allow_mutation_on_saved_tensors:
 
     def __exit__(self, *exc):
         state.mutation = False
+
+
+def modified(version, expected, size, dtype, owner=None, number=0):
+    """PyTorch's error for a saved tensor that was written to; `owner`: the tensor, or the node of which it is output `number`."""
+    if isinstance(owner, Tensor):
+        with enable_grad():
+            value = origin(owner.value)
+        owner, number = (None if value.leaf is not None else value.node), value.index
+    maker = f", which is output {number} of {public_node(owner).name().partition('Backward')[0]}," if owner is not None else ""
+    return RuntimeError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[{type_text(dtype)} {list(size)}]{maker} is at version {version}; expected version {expected} instead. Hint: " + (
+            "the backtrace further above shows the operation that failed to compute its gradient. The variable in question was changed "
+            "in there or anywhere later. Good luck!" if state.anomaly else
+            "enable anomaly detection to find the operation that failed to compute its gradient, with "
+            "torch.autograd.set_detect_anomaly(True, check_nan=False)."))

@@ -151,7 +151,7 @@ def run(overload, bound):
         return result
     for node in _made_since(first, [r.value for r in results]):
         # hooks keep what they keep: later writes do not matter, a second backward does
-        node.saved = tuple([(_UNCHANGED, 0, size, dtype, whose) for _, _, size, dtype, whose in node.saved or ()])
+        node.saved = tuple([(_UNCHANGED, 0, *rest) for _, _, *rest in node.saved or ()])
         if node.hooks is None:
             node.hooks = OrderedDict()  # observed: the node is no part of a replayed program
     for stand_in, tensor in stand_ins:
@@ -244,23 +244,96 @@ class disable_saved_tensors_hooks:
         state.saving_disabled = self.before
 
 
-def saved_attribute(node, name):
-    """What a node keeps under a name such as `self`, `other` or `result`, as a tensor; AttributeError for other names.
-    RuntimeError once the graph has been freed."""
-    places = {"self": 0, "other": 1, "mat2": 1, "vec2": 1, "exponent": 1, "target": 1, "weight": 1, "input": 0}
-    if name == "result":
-        if node.freed:
-            raise RuntimeError(SECOND_TIME)
-        return Tensor._make(node.output(0))
-    place = places.get(name)
-    if place is None or place >= len(node.inputs):
+# ---------------------------------------------------------------------------------------------- what users see of it
+_PLACES = {"self": 0, "input": 0, "other": 1, "mat2": 1, "vec2": 1, "exponent": 1, "target": 1, "weight": 1}
+_SAME = {"mat2": "other", "vec2": "other"}  # names of operators that PyTorch makes of others
+FREED = ("Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed when you call "
+         ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you "
+         "need to access saved variables after calling backward.")
+TWICE = ("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a time.")
+
+
+def saved_entry(node, name, freed=SECOND_TIME):
+    """What is noted of the tensor that a node keeps under a name (see `kept.versions`); None where it keeps none now, which it might.
+    AttributeError for other names; RuntimeError once the graph has been freed."""
+    found = {entry[-1]: entry for entry in node.saved or ()}
+    entry = found.get(name) or found.get(_SAME.get(name))
+    if entry is None and not (found and _PLACES.get(name, len(node.inputs)) < len(node.inputs)):
         raise AttributeError(f"'{node.operator or node.primitive.name}' object has no attribute '_saved_{name}'")
-    if node.freed:
-        raise RuntimeError(SECOND_TIME)
-    value = node.inputs[place]
+    if node.freed and freed:
+        raise RuntimeError(freed)
+    return entry
+
+
+def _place(node, entry):
+    """Which input of the node a kept tensor is; None for one that only the operator had."""
+    _, _, size, dtype, whose, name = entry
+    tensor = whose()
+    like = [i for i, v in enumerate(node.inputs) if v.shape == size and v.dtype == dtype.numpy]
+    same = [i for i in like if tensor is not None and (node.inputs[i] is tensor._value or tensor._leaf is not None
+                                                       and node.inputs[i].leaf is tensor._leaf)]
+    for places in (same, like):
+        if _PLACES.get(name) in places:
+            return _PLACES[name]
+    return next(iter(same or like), None)
+
+
+def saved_value(node, entry):
+    """The tensor itself where there still is one, else one of the same value and history."""
+    whose = entry[4]
+    if isinstance(whose, int):
+        return Tensor._make(node.output(whose))
+    place, tensor = _place(node, entry), whose()
+    value = None if place is None else node.inputs[place]
     if isinstance(value, Packed):
-        return Tensor._make(Value(value.shape, value.dtype, value.numpy, None, value.node, value.index, value.requires_grad,
-                                  value.leaf))
-    if value.leaf is not None and value.leaf.tensor is not None and value.leaf.tensor() is not None:
-        return value.leaf.tensor()
+        return Tensor._make(Value(value.shape, value.dtype, value.numpy, None, value.node, value.index, value.requires_grad, value.leaf))
+    if tensor is not None:
+        return tensor
+    if value is None:
+        raise RuntimeError(f"_saved_{entry[-1]}: the tensor is gone; hold it if you want to see it")
     return Tensor._make(value)
+
+
+class SavedTensor:
+    """A tensor that a node keeps, as hooks can be put on it. Source: PyTorch, torch._C._autograd.SavedTensor."""
+
+    __slots__ = ("_node", "_entry", "_name")
+    __module__ = "torch._C._autograd"
+
+    def __init__(self, node, name):
+        self._node, self._entry, self._name = node, saved_entry(node, name, None), name
+
+    def register_hooks(self, pack_hook, unpack_hook):
+        """Keep what `pack_hook` makes of the tensor, and use what `unpack_hook` gives for that. RuntimeError once the graph has been
+        freed, and where there are hooks already. Source: PyTorch, SavedTensor.register_hooks."""
+        node, entry = self._node, self._entry
+        if node.freed:
+            raise RuntimeError(FREED)
+        if entry is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        number = entry[4] if isinstance(entry[4], int) else None
+        place = number if number is not None else _place(node, entry)
+        held = None if place is None else node.outputs[place] if number is not None else node.inputs[place]
+        if isinstance(held, (Packed, _PackedResult)):
+            raise RuntimeError(TWICE)
+        hooks = saved_tensors_hooks(pack_hook, unpack_hook)
+        packed = pack(hooks, saved_value(node, entry))
+        if place is None:
+            raise NotImplementedError(f"hooks on _raw_saved_{self._name}: this operator keeps it in another form; use "
+                                      "torch.autograd.graph.saved_tensors_hooks around the operator")
+        value = node.output(number or 0)
+        value.numpy  # noqa: B018 - computed now, from what is there
+        if node.hooks is None:
+            node.hooks = OrderedDict()  # observed: the node is no part of a replayed program
+        node.kept = None
+        if number is not None:
+            outputs = list(node.outputs)
+            outputs[number] = _PackedResult(value, hooks, packed)
+            node.outputs = tuple(outputs)
+            return
+        stand_in = Packed(held)
+        stand_in.store(hooks, packed)
+        inputs = list(node.inputs)
+        inputs[place] = stand_in
+        node.inputs = tuple(inputs)
+        node.saved = tuple([(_UNCHANGED, 0, *e[2:]) if e is entry else e for e in node.saved])

@@ -107,7 +107,7 @@ def _of_list(tensors):
 
 
 def versions(overload, bound, made, inplace=False):
-    """(counter, version, shape, dtype, whose) of each tensor that PyTorch keeps for the gradient of a call with the results `made`.
+    """(counter, version, shape, dtype, whose, name) of each tensor that PyTorch keeps for the gradient of a call with the results `made`.
 
     The in-place form keeps a copy of `self`, and the result only as it is after the write: see `version_of`.
     """
@@ -124,9 +124,9 @@ def versions(overload, bound, made, inplace=False):
             if isinstance(one, Tensor):
                 if one._history.storage.inference:
                     raise RuntimeError(INFERENCE_SAVED)
-                found.append(version_of(one))
+                found.append(version_of(one, name))
     if not inplace:
-        found += [version_of(one, k) for k, one in results(overload, bound, made)]
+        found += results_of(overload, bound, made)
     return tuple(found)
 
 
@@ -135,10 +135,17 @@ def versions_of(key):
     tensors = [t for t in (key if isinstance(key, (tuple, list)) else (key,)) if isinstance(t, Tensor)]
     if any(t._history.storage.inference for t in tensors):
         raise RuntimeError(INFERENCE_SAVED)
-    return tuple(map(version_of, tensors))
+    return tuple([version_of(t, "indices") for t in tensors])
 
 
-def version_of(tensor, number=None):
+def results_of(overload, bound, made):
+    """What `versions` gives, of the results that are kept; under the names that the schema has for them."""
+    names = overload.schema.returns
+    return [version_of(one, names[k] or ("result" if len(names) < 2 else f"result{k}"), k if one.requires_grad else None)
+            for k, one in results(overload, bound, made)]
+
+
+def version_of(tensor, name, number=None):
     """`number`: that of a result of the very node; of other tensors a weak reference is kept, for the error that names their makers."""
     version = tensor._history.version
-    return (version, version.count, tensor._size, tensor._dtype, weakref.ref(tensor) if number is None else number)
+    return (version, version.count, tensor._size, tensor._dtype, weakref.ref(tensor) if number is None else number, name)

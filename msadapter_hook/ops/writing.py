@@ -113,7 +113,7 @@ def write_inplace(tensor, value, dtype=None, overload=None, bound=(), name=None)
             node.saved = kept.versions(overload, bound, (tensor,), inplace=True)
     tensor._write(value)
     if saved:  # the result is kept as it is after the write
-        node.saved += tuple([kept.version_of(tensor, k) for k, _ in kept.results(overload, bound, (tensor,))])
+        node.saved += tuple(kept.results_of(overload, bound, (tensor,)))
 
 
 def write_out(name, out, result):
