@@ -178,7 +178,7 @@ def pow(self, exponent):
             return prims.mul(a, constant(1, a.dtype))
         if exponent == 0.5:
             return prims.sqrt(a)
-        if exponent == 3:
+        if exponent == 3 and not prims.PREFER_HOST:
             return a * a * a
         if exponent == -1 and a.dtype.kind == "f" and a.dtype.itemsize > 2:  # as PyTorch's kernel has it; a power takes ten times as long
             return prims.reciprocal(a)

@@ -260,6 +260,16 @@ def _pow_exponent(g, out, a, b):
     return where(flat, zero, g * out * log(where(flat, constant(1, a.dtype), a)))
 
 
+def _power(a, exponent):
+    """NumPy's power takes a hundred times as long for negative numbers; theirs to a whole power is that of their sizes."""
+    if exponent == 3:
+        return a * a * a
+    if a.dtype.kind == "f" and a.size and exponent == np.rint(exponent) and abs(exponent) < 64 and np.minimum.reduce(a, None) < 0:
+        made = np.power(np.abs(a), exponent)
+        return np.copysign(made, a) if exponent % 2 else made
+    return np.power(a, exponent)
+
+
 def _pow_number_ms(*, exponent):
     power, number = primitive("Pow"), from_numpy(np.array(exponent, np.float32))
     return lambda a: power(a, number)
@@ -273,7 +283,7 @@ def _pow_number_vjp(g, out, a, *, exponent):
 
 pow_number = _define(
     "pow_number",
-    lambda a, *, exponent: _single_or_wide(lambda x: np.power(x, np.asarray(exponent).astype(x.dtype)))(a),
+    lambda a, *, exponent: _single_or_wide(lambda x: _power(x, np.asarray(exponent).astype(x.dtype)))(a),
     _pow_number_ms,
     vjp=[_pow_number_vjp],
     uses_output=False,

@@ -9,6 +9,7 @@ from msadapter_hook.backend.threads import Later
 from msadapter_hook.prims import kernels
 from msadapter_hook.prims.attention import attention
 from msadapter_hook.prims.convolution import conv_bias
+from msadapter_hook.prims.kernels import derivatives
 from msadapter_hook.prims.kernels.elementwise import evaluate
 from msadapter_hook.prims.kernels.movement import add_rows
 from msadapter_hook.prims.kernels.trust import FAMILIES, Family
@@ -118,6 +119,20 @@ CASES = {
 }
 
 
+for name in ("exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal square sin cos tan sinh cosh atan softplus erf erfc "
+             "absolute").split():
+    CASES[name] = (getattr(prims, name), [np.abs(numbers(4, 5)) + 0.1], {})
+CASES.update({
+    "absolute of any sign": (prims.absolute, [channels_last(numbers(2, 3, 4, 5))], {}),
+    "softplus of many": (prims.softplus, [numbers(3, 90001)], {}),
+    "square root of a transposed matrix": (prims.sqrt, [np.abs(numbers(4, 5)).T], {}),
+    "quotient": (prims.div, [numbers(4, 5), np.abs(numbers(4, 5, seed=1)) + 0.5], {}),
+    "quotient of a number": (prims.div, [np.float32(2).reshape(()), channels_last(np.abs(numbers(4, 3, 5, 6))) + 0.5], {}),
+    **{f"power {exponent}": (prims.pow_number, [np.abs(numbers(4, 5)) + 0.1], {"exponent": exponent})
+       for exponent in (1, 2, 3, 4, -1, 0.5, 2.5)},
+})
+
+
 def double(a):
     return a.astype(np.float64) if a.dtype == np.float32 else a
 
@@ -206,6 +221,40 @@ def test_single_numbers_keep_their_dtype(primitive):
     if made is not None:
         found, = kernels.KERNELS[primitive].backward(made[1], [x], (True,), x)
         assert found.dtype == np.float32 and found.shape == ()
+
+
+def test_gradients_of_functions_are_those_of_the_primitives_to_the_last_bit():
+    """At zeros, NaN and infinities as well, and over several blocks."""
+    x = numbers(3, 90001)
+    x[0, :8] = 0, -0.0, np.nan, np.inf, -np.inf, 1, -1, 2
+    g = numbers(3, 90001, seed=1)
+    g[1, :3] = np.nan, np.inf, -np.inf
+    for primitive in derivatives.KERNELS:
+        attributes = [{"exponent": e} for e in (2, 3, -1, 1, 0.5)] if primitive is prims.pow_number else [{}]
+        inputs = [x, numbers(3, 90001, seed=2)] if primitive is prims.div else [x]
+        for one in attributes:
+            with quiet(), no_grad():
+                _, kept = kernels.KERNELS[primitive].forward(True, *inputs, **one)
+                found = kernels.KERNELS[primitive].backward(kept, [g], [True] * len(inputs), *inputs, **one)
+                node = Node(primitive, one, [value_of(a) for a in inputs], False)
+                output = primitive(*node.inputs, **one)
+                node.bind([output])
+                wanted = [f.numpy for f in primitive.cotangents(node, [value_of(g)], [True] * len(inputs))]
+            for f, w in zip(found, wanted):
+                if primitive in (prims.softplus, prims.pow_number):  # NumPy's own powers 1 and 2 are not exact
+                    np.testing.assert_allclose(f, w, rtol=5e-7)
+                else:
+                    assert np.array_equal(f, w, equal_nan=True), (primitive, one)
+
+
+@pytest.mark.parametrize("exponent", [3, 4, 5, -1, -2, -3, 63, 64, 0.5, 2.5, float("inf")])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_powers_of_negative_numbers(exponent, dtype):
+    x = np.array([-2, -0.5, 0, -0.0, 1, 3, np.inf, -np.inf, np.nan, -1], dtype)
+    with quiet():
+        found, wanted = prims.pow_number.host(x, exponent=exponent), np.power(x.astype(np.float64), float(exponent)).astype(dtype)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    assert found.dtype == dtype and np.array_equal(np.signbit(found[:-2]), np.signbit(wanted[:-2]))
 
 
 def test_relu_passes_no_gradient_where_it_cut_whatever_that_is():

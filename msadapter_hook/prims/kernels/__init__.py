@@ -4,12 +4,26 @@ A family per module; each has a table KERNELS of primitives and their kernels. T
 without the switch too, where nothing is recorded.
 """
 
-from . import activation, attention, convolution, linear, loss, movement, normalization, pooling, recurrent, reduction, resampling
+from . import (
+    activation,
+    attention,
+    convolution,
+    derivatives,
+    linear,
+    loss,
+    movement,
+    normalization,
+    pooling,
+    recurrent,
+    reduction,
+    resampling,
+)
 from .trust import status
 
 __all__ = ["KERNELS", "install", "status"]
 
-_FAMILIES = (activation, attention, convolution, linear, loss, movement, normalization, pooling, recurrent, reduction, resampling)
+_FAMILIES = (activation, attention, convolution, derivatives, linear, loss, movement, normalization, pooling, recurrent, reduction,
+             resampling)
 KERNELS = {primitive: kernel for family in _FAMILIES for primitive, kernel in family.KERNELS.items()}
 _EXACT = {**activation.EXACT, **loss.EXACT, **movement.EXACT, **normalization.EXACT, **reduction.EXACT}
 

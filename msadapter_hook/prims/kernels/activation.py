@@ -28,18 +28,17 @@ from msadapter_hook.tape.kernel import Kernel
 
 from .. import activation, pointwise, reduction
 from .elementwise import SLOW_HALVES, available, beside, evaluate, formula, in_halves
-from .layout import alike, dense, has_nan
+from .layout import BITS, alike, dense, has_nan
 from .linear import FLOATS
 from .trust import Family
 
-_BITS = {4: np.int32, 8: np.int64}
 _LIBRARY = 1 << 14  # numbers from which on the library beats a single pass of NumPy
 
 
 # ------------------------------------------------------------------------------------------------ pieces of lines
 def passed(g, mask):
     """`g` where `mask` holds, else 0, whatever `g` is: its bits times 0 or 1."""
-    bits = np.multiply(g.view(_BITS[g.dtype.itemsize]), mask)
+    bits = np.multiply(g.view(BITS[g.dtype.itemsize]), mask)
     return bits.view(g.dtype)
 
 
@@ -75,9 +74,9 @@ def _hardtanh_back(kept, grads, needs, a, *, low, high):
 def _where(keep, mask, a, b):
     """By bits: NumPy's own takes eight times as long where the mask has no order."""
     shapes = {a.shape, b.shape}
-    if mask.size < _LIBRARY or not shapes <= {mask.shape, ()} or shapes == {()} or a.dtype != b.dtype or a.dtype.itemsize not in _BITS:
+    if mask.size < _LIBRARY or not shapes <= {mask.shape, ()} or shapes == {()} or a.dtype != b.dtype or a.dtype.itemsize not in BITS:
         return None
-    dtype, kind = a.dtype, _BITS[a.dtype.itemsize]
+    dtype, kind = a.dtype, BITS[a.dtype.itemsize]
     a, b = a.view(kind), b.view(kind)
     bits = a ^ b
     bits *= mask

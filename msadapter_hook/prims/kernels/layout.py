@@ -2,6 +2,7 @@
 
 import numpy as np
 
+BITS = {4: np.int32, 8: np.int64}  # bytes of a number -> the integers of its bits
 _LAST = {n: (0, *range(2, n), 1) for n in range(2, 7)}
 _SECOND = {n: (0, n - 1, *range(1, n - 1)) for n in range(2, 7)}
 
