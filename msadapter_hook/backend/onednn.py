@@ -19,9 +19,11 @@ MEAN_POOLING, MEAN_POOLING_OF_ALL = 0x3FF, 0x2FF
 RELU = LEAKY_RELU = 0x20  # one formula, by the slope
 TANH, GELU_TANH, SWISH, CLIP, GELU_ERF, MISH, HARD_SWISH = 0x21, 0x2B, 0x2C, 0x2F, 0x31, 0x33, 0x34
 USE_STATISTICS, USE_SCALE, USE_SHIFT = 1, 2, 4
+ADD, MULTIPLY, DIVIDE, SUBTRACT, SQUARE_ROOT = 0x1FFF0, 0x1FFF1, 0x1FFF4, 0x1FFF5, 0x25
 
 SOURCE, SOURCE_STATE, SOURCE_CELL, TARGET, TARGET_STATE, TARGET_CELL = 1, 2, 3, 17, 18, 19
 WEIGHTS, WEIGHTS_STATE, BIAS, MEAN, VARIANCE, SCALE, SHIFT, WORKSPACE, SCRATCH = 33, 34, 41, 49, 50, 51, 52, 64, 80
+_STEP = 32768  # dnnl_arg_attr_multiple_post_op: the operand of a step has the number of its place times this, plus that of a weight
 _DIFF = 128  # dnnl_arg_diff: the gradient of an argument has its number plus this (scale and shift: plus 204)
 
 
@@ -72,10 +74,15 @@ class _Library:
         self.place.argtypes = [c_void_p, c_void_p]
         self.engine = c_void_p()
         self.check(calls.dnnl_engine_create(byref(self.engine), _CPU, c_size_t(0)), "engine")
-        # scratch memory of our own: the library's belongs to a thread, and primitives run in several
-        self.attributes = c_void_p()
-        self.check(calls.dnnl_primitive_attr_create(byref(self.attributes)), "attributes")
-        self.check(calls.dnnl_primitive_attr_set_scratchpad_mode(self.attributes, _SCRATCH_BY_USER), "attributes")
+        self.attributes = self.new_attributes()
+
+    def new_attributes(self):
+        """What operations have beside their shapes. Scratch memory is our own: the library's belongs to a thread, and operations
+        run in several."""
+        made = c_void_p()
+        self.check(self.calls.dnnl_primitive_attr_create(byref(made)), "attributes")
+        self.check(self.calls.dnnl_primitive_attr_set_scratchpad_mode(made, _SCRATCH_BY_USER), "attributes")
+        return made
 
     @staticmethod
     def check(status, what):
@@ -167,12 +174,12 @@ class Description:
 
     __slots__ = ("_as_parameter_", "_handle", "kind")
 
-    def __init__(self, kind, *arguments, engine_first=True):
+    def __init__(self, kind, *arguments, engine_first=True, attributes=None):
         self.kind, found, lib = kind, c_void_p(), library()
         create = getattr(lib.calls, f"dnnl_{kind}_primitive_desc_create")
         if engine_first:
             arguments = (lib.engine, *arguments)
-        lib.check(create(byref(found), *arguments, lib.attributes), kind.replace("_", " "))
+        lib.check(create(byref(found), *arguments, attributes or lib.attributes), kind.replace("_", " "))
         self._handle = _Owned(found, "primitive_desc")
         self._as_parameter_ = found
 
@@ -255,3 +262,33 @@ def reorder(source, target):
     lib = library()
     description = Description("reorder", source, lib.engine, target, lib.engine, engine_first=False)
     return Operation(description, [(SOURCE, source), (TARGET, target)])
+
+
+VECTOR, SCALAR, TARGET_TIMES = "vector", "scalar", "target"
+
+
+def chain(count, start, *steps):
+    """A formula over vectors of `count` numbers as one operation, called with its operands in order and then with the target.
+
+    `start`: (operation, operand, operand); then steps on what has been found so far: (operation, operand), with an operand that is a
+    VECTOR or a SCALAR, an array of one number; (SQUARE_ROOT,); or (TARGET_TIMES, factor): what stands in the target, times a number
+    that is fixed now, is added.
+    """
+    lib, kinds = library(), {VECTOR: layout((count,)), SCALAR: layout((1,))}
+    operation, first, second = start
+    roles = [(SOURCE, kinds[first]), (SOURCE_STATE, kinds[second])]
+    attributes, formula = _Owned(lib.new_attributes(), "primitive_attr"), c_void_p()
+    lib.check(lib.calls.dnnl_post_ops_create(byref(formula)), "a formula")
+    formula = _Owned(formula, "post_ops")
+    for place, (what, *operand) in enumerate(steps, 1):
+        if what == TARGET_TIMES:
+            status = lib.calls.dnnl_post_ops_append_sum(formula, number(*operand), c_int(0), c_int(0))
+        elif what == SQUARE_ROOT:
+            status = lib.calls.dnnl_post_ops_append_eltwise(formula, what, number(0), number(0))
+        else:
+            status = lib.calls.dnnl_post_ops_append_binary(formula, what, kinds[operand[0]])
+            roles.append((_STEP * place | SOURCE_STATE, kinds[operand[0]]))
+        lib.check(status, "a formula")
+    lib.check(lib.calls.dnnl_primitive_attr_set_post_ops(attributes, formula), "a formula")
+    description = Description("binary", operation, kinds[first], kinds[second], kinds[VECTOR], attributes=attributes)
+    return Operation(description, [*roles, (TARGET, kinds[VECTOR])])

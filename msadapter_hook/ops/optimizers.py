@@ -11,11 +11,13 @@ import threading
 
 import numpy as np
 
+from msadapter_hook.prims.kernels import update as kernels
 from msadapter_hook.tensor import from_array
 
 from .flat_memory import Flat
 
-_BLOCK = 32768  # elements: eight arrays of them fit into 1 MiB [measured: faster than 8,192 and 65,536]
+_BLOCK = 65536  # numbers that NumPy computes at a time: eight arrays of them fit into 2 MiB
+_LARGE, _MANY = 1 << 17, 1 << 20  # a parameter from this size on is updated by itself; smaller ones together, up to so many numbers
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _own = threading.local()
 
@@ -45,14 +47,14 @@ def _temporaries(dtype):
 
 
 def _batches(sizes, keys):
-    """Numbers of parameters that are updated together: the large ones alone, the small ones of one key up to a block at a time."""
+    """Numbers of parameters that are updated together: the large ones alone, the small ones of one key many at a time."""
     found, open_ones = [], {}
     for i, (size, key) in enumerate(zip(map(math.prod, sizes), keys)):
-        if size >= _BLOCK:
+        if size >= _LARGE:
             found.append([i])
             continue
         have = open_ones.get(key)
-        if have is None or have[0] + size > _BLOCK:
+        if have is None or have[0] + size > _MANY:
             have = open_ones[key] = [0, []]
             found.append(have[1])
         have[0] += size
@@ -64,23 +66,26 @@ def _sweep(params, keys, rule):
     """Update the parameters batch by batch, one key for each.
 
     `rule(first)` gives, for a batch that begins with that parameter, the lists of tensors to read, the places in it of those to
-    write, and `update(reads, writes, t, u)`, which computes one block into `writes`: element by element, since they may be what
-    is read; `t` and `u` are free to use.
+    write, and `update(reads, writes)` over flat arrays: element by element, since what is written may be what is read.
     """
     for batch in _batches([p._size for p in params], keys):
         reads, writes, update = rule(batch[0])
         found = [Flat([tensors[i] for i in batch]) for tensors in reads]
-        given = [flat.array for flat in found]
         written = [found[place] for place in writes]
         made = [flat.room() for flat in written]
-        t, u = _temporaries(given[0].dtype)
-        for a in range(0, given[0].size, _BLOCK):
-            block = slice(a, a + _BLOCK)
-            of_block = [flat[block] for flat in made]
-            count = of_block[0].size
-            update([flat[block] for flat in given], of_block, t[:count], u[:count])
+        update([flat.array for flat in found], made)
         for flat, new in zip(written, made):
             flat.take(new)
+
+
+def _in_blocks(compute, reads, writes):
+    """`compute(reads, writes, t, u)` block by block; `t` and `u` are free to use."""
+    t, u = _temporaries(reads[0].dtype)
+    for a in range(0, reads[0].size, _BLOCK):
+        block = slice(a, a + _BLOCK)
+        of_block = [flat[block] for flat in writes]
+        count = of_block[0].size
+        compute([flat[block] for flat in reads], of_block, t[:count], u[:count])
 
 
 def sgd_step(params, grads, buffers, *, weight_decay, momentum, lr, dampening, nesterov, maximize):
@@ -98,8 +103,13 @@ def sgd_step(params, grads, buffers, *, weight_decay, momentum, lr, dampening, n
         kind = params[number]._dtype.numpy.type
         decay, mu, rate, share = kind(weight_decay), kind(momentum), kind(lr), kind(1 - dampening)
         first = fresh[number]
+        simple = momentum != 0 and not (first or weight_decay or dampening or nesterov or maximize)
 
-        def update(reads, writes, t, u):
+        def update(reads, writes):
+            if not (simple and kernels.momentum(*reads, *writes, mu=momentum, lr=lr)):
+                _in_blocks(compute, reads, writes)
+
+        def compute(reads, writes, t, u):
             p, g = reads[0], reads[1]
             if maximize:
                 g = np.negative(g, out=u)
@@ -138,8 +148,14 @@ def adam_step(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, *, a
         n, kind = counts[number], params[number]._dtype.numpy.type
         size, root = lr / (1 - beta1 ** n), math.sqrt(1 - beta2 ** n)
         w1, b2, w2, over, small, by = map(kind, (1 - beta1, beta2, 1 - beta2, root, eps, size))
+        simple = not (amsgrad or maximize or weight_decay and not decoupled_weight_decay)
 
-        def update(reads, writes, t, u):
+        def update(reads, writes):
+            if not (simple and kernels.adam(*reads, *writes, beta1=beta1, beta2=beta2, root=root, eps=eps, size=size,
+                                            kept=1 - lr * weight_decay)):
+                _in_blocks(compute, reads, writes)
+
+        def compute(reads, writes, t, u):
             (p, g, m_old, v_old), (out, m, v) = reads[:4], writes[:3]
             if maximize:
                 g = np.negative(g)

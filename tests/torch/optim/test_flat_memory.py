@@ -8,7 +8,7 @@ import torch
 
 from msadapter_hook.ops.flat_memory import Flat
 
-LARGE = 40_000  # a parameter that is updated by itself
+LARGE = 140_000  # a parameter that is updated by itself
 
 
 def parameters():

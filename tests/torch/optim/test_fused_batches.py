@@ -2,6 +2,8 @@
 import pytest
 import torch
 
+from msadapter_hook.prims.kernels import update
+
 SHAPES = [(3,), (5, 7), (), (200, 200), (40, 300), (1,), (150, 150), (64, 8, 3), (33000,), (2, 2)]
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, 0.1),
@@ -72,3 +74,15 @@ def test_a_value_kept_for_a_gradient_is_that_of_its_time():
     train(params, [optimizer], 2)
     y.backward()
     assert torch.equal(x.grad, expected)
+
+
+@pytest.mark.parametrize("name", ["momentum of 0.9", "adam", "adamw"])
+def test_the_library_and_numpy_update_alike(name, monkeypatch):
+    make = {**OPTIMIZERS, "momentum of 0.9": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9)}[name]
+    library, plain = parameters(), parameters()
+    train(library, [make(library)])
+    monkeypatch.setattr(update._family, "_trusted", False)
+    train(plain, [make(plain)])
+    assert not torch.equal(library[-2], parameters()[-2])
+    for a, b in zip(library, plain):
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-7)
