@@ -190,3 +190,25 @@ def test_a_program_compiled_for_numbers_meets_others(asked):
     compiled = list(results())
     assert replay.policy.compiled
     np.testing.assert_allclose(compiled, plain, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.skipif(not late.state.enabled, reason="MSADAPTER_EAGER=1 computes before the replay")
+@pytest.mark.parametrize("make", [lambda p: torch.optim.SGD(p, 0.1, momentum=0.9), lambda p: torch.optim.AdamW(p, 0.01)])
+def test_compiled_programs_see_parameters_that_an_optimizer_overwrites(asked, make):
+    def losses():
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(6, 300), torch.nn.Tanh(), torch.nn.Linear(300, 500), torch.nn.Linear(500, 3))
+        optimizer, x, y = make(model.parameters()), torch.randn(8, 6), torch.randint(0, 3, (8,))
+        for _ in range(12):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            yield loss.item()
+
+    asked(0)
+    plain = list(losses())
+    asked(1)
+    compiled = list(losses())
+    assert plain[-1] < 0.9 * plain[0]
+    np.testing.assert_allclose(compiled, plain, rtol=1e-4)
