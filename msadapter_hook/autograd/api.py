@@ -189,7 +189,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
             if materialize_grads:
                 from msadapter_hook import prims
 
-                results.append(Tensor._make(prims.zeros_like(_recorded(t))))
+                zeros = Tensor._make(prims.zeros_like(_recorded(t)))
+                results.append(zeros.requires_grad_() if create_graph else zeros)
                 continue
             if not allow_unused:
                 raise RuntimeError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set "

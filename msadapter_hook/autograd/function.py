@@ -191,7 +191,7 @@ class _FunctionPrimitive:
             raise RuntimeError(SECOND_TIME)
         given = []
         for g, (shape, dtype) in zip(grads, self.results):
-            if g is None and ctx.materialize_grads:
+            if g is None and ctx.materialize_grads and dtype is not None:
                 g = value_of(np.zeros(shape, dtype))
             whole = ctx._wholes.get(len(given), Tensor._make)
             given.append(whole(g) if g is not None else None)
@@ -404,6 +404,9 @@ def _push(ctx, args, inputs, places, outputs):
                     level.tangents[out.value] = cast_value(t.value, out._dtype)
 
 
+_NO_TENSOR = ((), None)  # the shape and dtype of an output that is no tensor
+
+
 def _finish(ctx, args, tensors, inputs, places, outputs):
     """Put the outputs of a recorded call under its node."""
     made, values, specs, old = [], [], [], []
@@ -415,7 +418,7 @@ def _finish(ctx, args, tensors, inputs, places, outputs):
     dirty = {id(t) for t in ctx._dirty}
     for i, out in enumerate(outputs):
         if not isinstance(out, Tensor):
-            specs.append(((), np.dtype(np.float32)))
+            specs.append(_NO_TENSOR)
             made.append(out)
             continue
         whole = out if out._compound else None

@@ -111,6 +111,12 @@ class AccumulateGrad:
     def variable(self):
         return self._leaf.tensor()
 
+    @property
+    def metadata(self):
+        """A dictionary for the user, kept as long as the leaf."""
+        tensor = self._leaf.tensor()
+        return {} if tensor is None else tensor._extra_state().setdefault("metadata", {})
+
     def register_hook(self, fn):
         """Call `fn((), (grad,))` after the gradient has been added."""
         if self._leaf.post_hooks is None:

@@ -2,7 +2,9 @@
 
 from collections import namedtuple
 
-from msadapter_hook.tensor import Tensor
+import numpy as np
+
+from msadapter_hook.tensor import Tensor, dtypes, from_array
 
 from . import arguments
 from .arguments import Mismatch
@@ -13,7 +15,7 @@ RETURN_TYPES = {}  # name -> named tuple
 
 def binder(schema):
     """A function with the schema's signature that gives the checked arguments as a tuple."""
-    environment = {"single": _single, "Mismatch": Mismatch, "Tensor": Tensor, "_default": []}
+    environment = {"single": _single, "wrapped": _wrapped, "Mismatch": Mismatch, "Tensor": Tensor, "_default": []}
     head, body, names = [], [], []
     star = False
     parameters = schema.parameters
@@ -60,11 +62,24 @@ def binder(schema):
     if operands and operands[0] == 0 and parameters[0].name in ("self", "x", "elements") and not required:
         labels = ["input" if parameters[i].name == "self" else parameters[i].name for i in operands]
         test = " or ".join(f"isinstance({n}, Tensor)" for n in labels)
-        body.append(f"    if not ({test}): raise Mismatch(p0, {labels[0]}, 0)\n")
+        instead = f"{labels[0]} = wrapped({labels[0]})" if schema.name in NUMBERS_AS_TENSORS else f"raise Mismatch(p0, {labels[0]}, 0)"
+        body.append(f"    if not ({test}): {instead}\n")
     source = (f"def bind({', '.join(head)}):\n" + "".join(body) + "    return "
                                                                   f"({', '.join(names)}{',' if names else ''})\n")
     exec(compile(source, f"<schema {schema.name}>", "exec"), environment)
     return environment["bind"]
+
+
+#: Operators that take two numbers too, as PyTorch does.
+NUMBERS_AS_TENSORS = frozenset("add sub subtract mul multiply div divide true_divide floor_divide".split())
+
+
+def _wrapped(number):
+    """A tensor of no dimensions for a number; a floating one has the default dtype."""
+    dtype = {bool: dtypes.bool_, int: dtypes.int64}.get(type(number)) or dtypes.get_default_dtype()
+    if isinstance(number, complex):
+        dtype = dtype.to_complex()
+    return from_array(np.asarray(number, dtype.numpy), dtype)
 
 
 def _single(x):

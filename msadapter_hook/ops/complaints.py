@@ -7,6 +7,7 @@ import itertools
 
 from . import arguments
 from .arguments import Mismatch
+from .binding import NUMBERS_AS_TENSORS
 from .schema import MISSING
 
 _PREFIXED = frozenset(["linalg", "fft", "special"])  # namespaces that are part of the name in errors
@@ -15,7 +16,6 @@ _COMPILED = frozenset(  # functions of torch.nn.functional that are no Python
     "avg_pool1d avg_pool2d avg_pool3d bilinear channel_shuffle conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
     "cosine_similarity gelu hardshrink linear logsigmoid one_hot pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu "
     "scaled_dot_product_attention softplus softshrink".split())
-_NUMBERS_AS_TENSORS = frozenset("add sub subtract mul multiply div divide true_divide floor_divide".split())
 
 #: Other names that arguments may be given by.
 ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other", "self": "input", "a": "input"}
@@ -30,7 +30,7 @@ class Call:
         self.skip = 0 if method is None else 1
         self.python = namespace == "nn.functional" and entry.short not in _COMPILED
         self.overloads = sorted((o for o in entry.overloads if not o.schema.overload.startswith(("older", "deprecated"))), key=_required)
-        self.operands = entry.short.rstrip("_") not in _NUMBERS_AS_TENSORS
+        self.operands = entry.short.rstrip("_") not in NUMBERS_AS_TENSORS
         self.args, self.given, self.kwargs = args, args[self.skip:], kwargs
         self.takes_out = method is None and entry.function is not None and getattr(entry.function, "__takes_out__", False)
         self.count = len(self.given) + len(kwargs)

@@ -358,11 +358,14 @@ def tensor_split(self, parts, dim=0):
 
 @view("tensor_split.tensor(Tensor self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor[]")
 def tensor_split_by_tensor(self, parts, dim=0):
-    if parts.dim() > 1 or parts._dtype is not dtypes.int64:
+    if self.dim() and parts._dtype is not dtypes.int64:
+        raise RuntimeError("tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+                           f"{parts._dtype.scalar_name}")
+    if parts.dim() > 1:
         raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
-                           f"one-dimensional int64 tensor, but got a tensor with {parts.dim()} dims")
+                           f"one-dimensional tensor, but got a tensor with {parts.dim()} dims")
     found = parts.tolist()
-    return _tensor_split(self, found if isinstance(found, int) else tuple(found), dim, "tensor_split")
+    return _tensor_split(self, tuple(found) if isinstance(found, list) else found, dim, "tensor_split")
 
 
 def _splitter(name, least, dim_of, word):

@@ -35,6 +35,10 @@ def view_dtype(self, dtype):
     """The same bytes read as `dtype`. Source: PyTorch, Tensor.view."""
     old, new = self._dtype.itemsize, dtype.itemsize
     size, stride, offset = tuple(self._size), self._stride, self._offset
+    if self._moves or self._history.parent is not None:
+        for waiting, what in ((self.is_conj(), "conjugate view tensors"), (self.is_neg(), "tensors with negative bit set")):
+            if waiting:
+                raise RuntimeError(f"torch.Tensor.view is not supported for {what} when converting to a different dtype.")
     if dtype is self._dtype and not (state.enabled and self.requires_grad):
         return self._view(moves.Reshape(size), size, stride)
     if old != new:

@@ -251,7 +251,7 @@ def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=N
 def _converter(layout, blocked):
     if blocked:
         def convert(self, blocksize, dense_dim=None):
-            return _as_layout(self, layout, blocksize, dense_dim)
+            return _as_layout(self, layout, (blocksize, blocksize) if isinstance(blocksize, int) else blocksize, dense_dim)
     else:
         def convert(self, dense_dim=None):
             return _as_layout(self, layout, None, dense_dim)

@@ -1,0 +1,70 @@
+"""Corners of operators that programs seldom reach. Right values: PyTorch 2.13."""
+
+import pytest
+import torch
+from torch.autograd import Function
+
+
+def test_arithmetic_of_two_numbers():
+    made = [torch.add(1, 2), torch.mul(2, 3.5), torch.div(1, 2), torch.sub(1, 2), torch.floor_divide(7, 2), torch.add(True, True),
+            torch.div(7, 2, rounding_mode="floor"), torch.add(1, 2j)]
+    assert [t.item() for t in made] == [3, 7.0, 0.5, -1, 3, True, 3, 1 + 2j]
+    assert [t.dtype for t in made] == [torch.int64, torch.float32, torch.float32, torch.int64, torch.int64, torch.bool, torch.int64,
+                                       torch.complex64]
+    for call in (lambda: torch.maximum(1, 2), lambda: torch.eq(1, 2), lambda: torch.add("a", 1), lambda: torch.mul(1, "a")):
+        with pytest.raises(TypeError):
+            call()
+
+
+def test_views_of_conjugates_in_another_dtype_are_refused():
+    c = torch.tensor([1 + 2j])
+    with pytest.raises(RuntimeError, match="not supported for conjugate view tensors when converting to a different dtype"):
+        c.conj().view(torch.float64)
+    with pytest.raises(RuntimeError, match="not supported for tensors with negative bit set when converting to a different dtype"):
+        c.conj().imag.view(torch.int32)
+    assert c.view(torch.float32).tolist() == [1, 2]
+
+
+def test_tensor_split_at_what_is_no_integer():
+    with pytest.raises(RuntimeError, match="to have dtype of long, but got Float"):
+        torch.tensor_split(torch.ones(3), torch.tensor(1.1))
+    with pytest.raises(RuntimeError, match="at least a 1-dimensional tensor, but got a tensor with 0 dims"):
+        torch.tensor_split(torch.ones(()), torch.tensor(1.1))
+
+
+@pytest.mark.parametrize("name, layout", [("to_sparse_bsr", torch.sparse_bsr), ("to_sparse_bsc", torch.sparse_bsc)])
+def test_blocks_of_one_size(name, layout):
+    made = getattr(torch.ones(4, 4), name)(2)
+    assert made.layout is layout and made.values().shape == (4, 2, 2) and torch.equal(made.to_dense(), torch.ones(4, 4))
+
+
+def test_outputs_that_are_no_tensors_have_no_gradient():
+    seen = []
+
+    class Several(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return 3, x * 2, None, x * 3
+
+        @staticmethod
+        def backward(ctx, *grads):
+            seen.extend(None if g is None else tuple(g.shape) for g in grads)
+            return grads[1] * 2 + grads[3]
+
+    x = torch.ones(2, requires_grad=True)
+    Several.apply(x)[1].sum().backward()
+    assert seen == [None, (2,), None, (2,)] and x.grad.tolist() == [2, 2]
+
+
+def test_materialized_gradients_can_be_differentiated():
+    x, a = torch.tensor(0.5, requires_grad=True), torch.tensor(1.0, requires_grad=True)
+    first = torch.autograd.grad(x * a, x, create_graph=True)
+    second = torch.autograd.grad(first, x, create_graph=True, materialize_grads=True)
+    assert second[0].requires_grad and torch.autograd.grad(second, x, materialize_grads=True)[0].item() == 0
+
+
+def test_accumulators_have_metadata():
+    x = torch.ones(1, requires_grad=True)
+    node = torch.autograd.graph.get_gradient_edge(x).node
+    node.metadata["a"] = 1
+    assert torch.autograd.graph.get_gradient_edge(x).node.metadata == {"a": 1}
