@@ -72,6 +72,10 @@ CASES = {
     "affine, in halves of the columns": (prims.affine_map, [numbers(40, 300), numbers(801, 300), numbers(801)], {}),
     "reshape": (prims.reshape, [numbers(3, 4, 5).transpose(2, 0, 1)], {"shape": (6, 10)}),
     "transpose": (prims.transpose, [numbers(3, 4, 5)], {"axes": (2, 0, 1)}),
+    "elements by index": (prims.take_along, [numbers(3, 4, 5), np.array([[[0, 4], [1, 1]], [[2, 3], [0, 0]]])], {"axis": 2}),
+    "elements by index along the first axis": (prims.take_along, [channels_last(numbers(3, 4, 5)), np.array([[[1], [2]]])], {"axis": 0}),
+    "elements added by index": (prims.add_along, [numbers(3, 4), np.array([[0, 2, 2], [1, 1, 1]]), numbers(3, 5)], {"axis": 1}),
+    "filled where a mask holds": (prims.masked_fill, [numbers(3, 30000), numbers(3, 30000, seed=4) > 0, np.float32(3).reshape(())], {}),
     "product": (prims.matmul, [numbers(3, 4), numbers(4, 5)], {}),
     "product, large and transposed": (prims.matmul, [numbers(80, 64).T, numbers(48, 80)], {"transpose_b": True}),
     "product of stacks": (prims.matmul, [numbers(2, 3, 4), numbers(2, 5, 4)], {"transpose_b": True}),
@@ -337,7 +341,7 @@ def test_ties_of_max_pooling_go_to_the_first():
     assert found.tolist() == [[[[1, 0, 1, 0], [0, 0, 0, 0]]]]
 
 
-@pytest.mark.parametrize("vocabulary, count", [(7, 20), (3, 200), (3000, 4000), (30000, 1)])
+@pytest.mark.parametrize("vocabulary, count", [(7, 20), (3, 200), (2, 5000), (3000, 4000), (30000, 1)])
 def test_rows_add_up_where_an_index_comes_again(vocabulary, count):
     rng = np.random.default_rng(0)
     index, rows = rng.integers(0, vocabulary, count), rng.standard_normal((count, 3), np.float32)

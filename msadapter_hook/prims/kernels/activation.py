@@ -27,7 +27,7 @@ from msadapter_hook.backend.onednn import (
 from msadapter_hook.tape.kernel import Kernel
 
 from .. import activation, pointwise, reduction
-from .elementwise import SLOW_HALVES, available, beside, evaluate, formula, in_halves
+from .elementwise import SLOW_HALVES, available, beside, evaluate, formula, in_halves, swept
 from .layout import BITS, alike, dense, has_nan
 from .linear import FLOATS
 from .trust import Family
@@ -71,7 +71,7 @@ def _hardtanh_back(kept, grads, needs, a, *, low, high):
     return [passed(grads[0], (a > a.dtype.type(low)) & (a < a.dtype.type(high)) | (a != a))]
 
 
-def _where(keep, mask, a, b):
+def where(keep, mask, a, b):
     """By bits: NumPy's own takes eight times as long where the mask has no order."""
     shapes = {a.shape, b.shape}
     if mask.size < _LIBRARY or not shapes <= {mask.shape, ()} or shapes == {()} or a.dtype != b.dtype or a.dtype.itemsize not in BITS:
@@ -85,18 +85,25 @@ def _where(keep, mask, a, b):
 
 
 # ------------------------------------------------------------------------------------------------ from the result
-def _sigmoid_back(y, grads, needs, a):
-    d = 1 - y
+def _sigmoid_slope(d, y, g):
+    np.subtract(1, y, out=d)
     d *= y
-    d *= grads[0]
-    return [d]
+    d *= g
 
 
-def _tanh_back(y, grads, needs, a):
-    d = y * y
+def _tanh_slope(d, y, g):
+    np.multiply(y, y, out=d)
     np.subtract(1, d, out=d)
-    d *= grads[0]
-    return [d]
+    d *= g
+
+
+def _from_result(slope):
+    """The gradient that `slope` makes of the result y and g."""
+
+    def backward(y, grads, needs, a):
+        return [swept(slope, y, alike(grads[0], y))]
+
+    return backward
 
 
 def _keeping_result(host):
@@ -268,8 +275,8 @@ def _softmax_back_by(kept, grads, needs, a, *, axis):
 
 
 KERNELS = {
-    pointwise.sigmoid: Kernel(_sigmoid, _sigmoid_back, dtypes=FLOATS),
-    pointwise.tanh: Kernel(_keeping_result(lambda a: in_halves(np.tanh, a)), _tanh_back, dtypes=FLOATS),
+    pointwise.sigmoid: Kernel(_sigmoid, _from_result(_sigmoid_slope), dtypes=FLOATS),
+    pointwise.tanh: Kernel(_keeping_result(lambda a: in_halves(np.tanh, a)), _from_result(_tanh_slope), dtypes=FLOATS),
     activation.hardswish: Kernel(*_by_formula(lambda: (HARD_SWISH, 1 / 6, 0.5), _LIBRARY)),
 }
 #: slow functions whose many numbers are divided between two processors; the results are the same
@@ -284,7 +291,7 @@ EXACT = {
     reduction.softmax: Kernel(_softmax, _softmax_back_by),
     reduction.log_softmax: Kernel(_keeping_result(_log_softmax), _log_softmax_back, dtypes=FLOATS),
     pointwise.relu: Kernel(_relu, _relu_back, dtypes=FLOATS),
-    pointwise.where: Kernel(_where, dtypes=frozenset([np.dtype(bool)])),
+    pointwise.where: Kernel(where, dtypes=frozenset([np.dtype(bool)])),
     activation.gelu: Kernel(*_by_formula(lambda *, approximate: (GELU_TANH if approximate == "tanh" else GELU_ERF, 0, 0))),
     activation.leaky_relu: Kernel(*_by_formula(lambda *, slope: (LEAKY_RELU, slope, 0), _LIBRARY)),
     activation.clamp_range: Kernel(_limited, _clamp_back),

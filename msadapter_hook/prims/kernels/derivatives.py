@@ -5,30 +5,12 @@ from functools import partial
 
 import numpy as np
 
-from msadapter_hook.backend import threads
 from msadapter_hook.tape.kernel import Kernel
 
 from .. import pointwise
-from .elementwise import SLOW_HALVES, in_halves
-from .layout import BITS, alike, dense, memory_of
+from .elementwise import SLOW_HALVES, in_halves, swept
+from .layout import BITS, alike, dense
 from .linear import FLOATS
-
-_BLOCK = 1 << 18  # numbers of a step: more do not stay in the cache with their result, fewer cost more calls
-_HALVES = 1 << 18  # numbers from which on a second processor pays
-
-
-def swept(slope, x, *others):
-    """A new array like `x`, which is dense, filled by `slope(d, x, *others)` block by block; the others lie in memory as `x`."""
-    made = np.empty_like(x)
-    vectors = [memory_of(a) for a in (made, x, *others)]
-
-    def sweep(start, stop):
-        for at in range(start, stop, _BLOCK):
-            slope(*[v[at:min(at + _BLOCK, stop)] for v in vectors])
-
-    middle = x.size // 2
-    threads.each([partial(sweep, 0, middle), partial(sweep, middle, x.size)] if x.size >= _HALVES else [partial(sweep, 0, x.size)])
-    return made
 
 
 # ------------------------------------------------------------------------------------------------ derivatives, put into d

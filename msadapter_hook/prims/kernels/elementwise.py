@@ -14,6 +14,7 @@ from .trust import Family
 _BLOCK = 1 << 16  # numbers of the largest operation
 _HEAD_START = 1 << 14  # numbers computed until a helper begins
 _HALVES = 1 << 18  # numbers from which on a second processor pays for a formula of the library
+_STEP = 1 << 18  # numbers of a sweep: more do not stay in the cache with their result, fewer cost more calls
 SLOW_HALVES = 1 << 16  # the same for functions of NumPy that take a nanosecond a number or more
 
 
@@ -39,6 +40,20 @@ def beside(host):
         return in_halves(partial(put, attributes=attributes), a), None
 
     return forward
+
+
+def swept(slope, x, *others):
+    """A new array like `x`, which is dense, filled by `slope(d, x, *others)` block by block; the others lie in memory as `x`."""
+    made = np.empty_like(x)
+    vectors = [memory_of(a) for a in (made, x, *others)]
+
+    def sweep(start, stop):
+        for at in range(start, stop, _STEP):
+            slope(*[v[at:min(at + _STEP, stop)] for v in vectors])
+
+    middle = x.size // 2
+    threads.each([partial(sweep, 0, middle), partial(sweep, middle, x.size)] if x.size >= _HALVES else [partial(sweep, 0, x.size)])
+    return made
 
 
 class Formula:

@@ -1,15 +1,18 @@
 """Shapes and axes, whose gradients are views again; rows added by index; gradients of windows and of rows, added in place to what
 other windows of the same tensor have brought."""
 
+import math
+
 import numpy as np
 
 from msadapter_hook.tape.kernel import Kernel
 
 from .. import movement
+from .activation import passed, where
 from .layout import is_finite
 from .linear import FLOATS, product
 
-_ROUNDS = 16  # times a row may be named to have its summands added one after the other
+_ROUND = 2000  # elements that are added by other means in the time that a round of rows takes by itself
 _ONE_HOT = 1 << 20  # elements of a one-hot matrix up to which a product with it beats sorting
 _FEW = 1 << 15  # elements of the rows that are added to, likewise
 
@@ -47,7 +50,7 @@ def add_rows(total, index, rows):
     starts = np.flatnonzero(np.diff(ordered, prepend=-1))
     counts = np.diff(starts, append=index.size)
     most = counts.max(initial=0)
-    if most <= _ROUNDS:
+    if most * _ROUND <= max(rows.size, _FEW):
         for again in range(most):  # the first row of every name, then the second of those that have one
             at = starts[counts > again] + again if again else starts
             total[ordered[at]] += rows[order[at]]
@@ -79,9 +82,66 @@ def _index_add(keep, a, index, source, *, axis):
     return _into_rows(np.array(a, order="C"), source, a.shape, a.dtype, index, axis=axis), None
 
 
+# ------------------------------------------------------------------------------------------------ one element by another's index
+def _places(index, shape, axis):
+    """Where the elements that `index` names along `axis` lie in an array of this shape, row by row; None where one is
+    none of its places, or counted from the end."""
+    if not index.size or index.min() < 0 or index.max() >= shape[axis]:
+        return None
+    far = [math.prod(shape[i + 1:]) for i in range(len(shape))]
+    places = index * far[axis]
+    for i, n in enumerate(index.shape):
+        if i != axis and n > 1:
+            places += (np.arange(n) * far[i]).reshape((n,) + (1,) * (index.ndim - 1 - i))
+    return places
+
+
+def _take_along(keep, a, index, *, axis):
+    places = _places(index, a.shape, axis) if a.ndim else None
+    return None if places is None else (np.take(a.reshape(-1), places), (places,))
+
+
+def _take_along_back(kept, grads, needs, a, index, *, axis):
+    total = np.zeros(a.shape, a.dtype)
+    np.add.at(total.reshape(-1), kept[0].reshape(-1), grads[0].reshape(-1))
+    return [total, None]
+
+
+def _add_along(keep, a, index, new, *, axis):
+    places = _places(index, a.shape, axis) if a.ndim and new.ndim else None
+    if places is None:
+        return None
+    total = np.array(a, order="C")
+    np.add.at(total.reshape(-1), places.reshape(-1), new[tuple(map(slice, index.shape))].reshape(-1))
+    return total, (places,)
+
+
+def _add_along_back(kept, grads, needs, a, index, new, *, axis):
+    found = None
+    if needs[2]:
+        found = np.take(grads[0].reshape(-1), kept[0])
+        if found.shape != new.shape:
+            found = np.pad(found, [(0, n - m) for n, m in zip(new.shape, found.shape)])
+    return [grads[0] if needs[0] else None, None, found]
+
+
+def _masked_fill(keep, a, mask, value):
+    made = where(keep, mask, value, a) if mask.shape == a.shape and not value.ndim else None
+    return None if made is None else (made[0], ())
+
+
+def _masked_fill_back(kept, grads, needs, a, mask, value):
+    g = grads[0]
+    return [passed(g, ~mask) if needs[0] else None, None,
+            np.asarray(np.add.reduce(passed(g, mask), None)) if needs[2] else None]
+
+
 #: in the order of PyTorch where an index comes again: this serves without the switch, too
 EXACT = {
     movement.index_add: Kernel(_index_add, dtypes=FLOATS),
+    movement.take_along: Kernel(_take_along, _take_along_back, dtypes=FLOATS),
+    movement.add_along: Kernel(_add_along, _add_along_back, dtypes=FLOATS),
+    movement.masked_fill: Kernel(_masked_fill, _masked_fill_back, dtypes=FLOATS),
 }
 KERNELS = {
     **EXACT,
