@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from msadapter_hook import settings
+
 HERE = Path(__file__).resolve().parent
 spec = importlib.util.spec_from_file_location("programs_case", HERE / "programs_case.py")
 programs = sys.modules["programs_case"] = importlib.util.module_from_spec(spec)
@@ -42,6 +44,8 @@ DIFFERENT = {
     "a tangent has the dtype of its primal": ["transforms-jvp dtype"],
 }
 REASONS = {case: reason for reason, cases in DIFFERENT.items() for case in cases}
+if settings.current().kernels == "host":
+    del REASONS["saved_hooks-scale pow"]  # a cube is one operation there, as PyTorch's
 
 
 def results(program):
