@@ -9,7 +9,7 @@ from msadapter_hook.backend.threads import Later
 from msadapter_hook.prims import kernels
 from msadapter_hook.prims.attention import attention
 from msadapter_hook.prims.convolution import conv_bias
-from msadapter_hook.prims.kernels import derivatives
+from msadapter_hook.prims.kernels import convolution, derivatives
 from msadapter_hook.prims.kernels.elementwise import evaluate
 from msadapter_hook.prims.kernels.movement import add_rows
 from msadapter_hook.prims.kernels.trust import FAMILIES, Family
@@ -25,6 +25,11 @@ def numbers(*shape, seed=0):
 
 def channels_last(a):
     return np.ascontiguousarray(np.moveaxis(a, 1, -1)).transpose(0, a.ndim - 1, *range(1, a.ndim - 1))
+
+
+@pytest.fixture(autouse=True)
+def convolutions_of_any_size(monkeypatch):
+    monkeypatch.setattr(convolution, "SMALL", 0)
 
 
 WINDOW = {"kernel": (3, 2), "stride": (2, 2), "padding": (1, 0)}
@@ -216,6 +221,12 @@ def test_primitives_made_for_host_kernels_exist_in_mindspore_too(case):
     primitive, arrays, attributes = CASES[case]
     found = primitive.compute([value_of(a) for a in arrays], attributes, True)[0].asnumpy()
     np.testing.assert_allclose(found, primitive.host(*arrays, **attributes), rtol=1e-4, atol=1e-4)
+
+
+def test_small_convolutions_are_left_to_numpy(monkeypatch):
+    monkeypatch.undo()
+    _, arrays, attributes = CASES["convolution with a bias"]
+    assert kernels.KERNELS[conv_bias].forward(True, *arrays, **attributes) is None
 
 
 @pytest.mark.parametrize("primitive", [prims.sigmoid, prims.tanh, prims.relu, prims.silu])

@@ -14,6 +14,7 @@ from .. import convolution
 from .layout import as_channels_last, as_channels_second
 from .trust import Family
 
+SMALL = 1 << 14  # multiplications up to which NumPy is as fast, and closer to PyTorch
 _SPLIT_AT = 1 << 20  # multiplications below which a second processor does not pay
 _HEAVY = 1 / 8  # elements of weights per element of images from which on their gradient is not made of two halves
 _LANES = 16  # channels below which the library's first choice computes with registers that are mostly empty
@@ -177,6 +178,8 @@ def _operation_for(x, w, stride, padding, dilation, groups, bias):
 
 
 def _forward(keep, x, w, *bias, stride, padding, dilation, groups):
+    if x.size // max(x.shape[1], 1) * w.size < SMALL:
+        return None
     made = _operation_for(x, w, stride, padding, dilation, groups, bool(bias))
     if made is None:
         return None
