@@ -195,6 +195,23 @@ def lerp(self, end, weight):
     return end - (end - self) * (1 - weight)
 
 
+def _declare_scaled(name):
+    """`add(self, alpha, other)`, as old programs write it."""
+
+    def scaled(self, alpha, other):
+        warn_once(f"This overload of {name} is deprecated:\n\t{name}(Tensor input, Number alpha, Tensor other, *, Tensor out = None)\n"
+                  f"Consider using one of the following signatures instead:\n\t{name}(Tensor input, Tensor other, *, Number alpha = 1, "
+                  "Tensor out = None)")
+        return OPERATORS[name](self, other, alpha=alpha)
+
+    scaled.__doc__ = f"{name} with the factor in between. Source: PyTorch, torch.{name}."
+    operator(f"{name}.deprecated(Tensor self, Scalar alpha, Tensor other) -> Tensor", kind="composite", forms=ALL)(scaled)
+
+
+for _name in ("add", "sub"):
+    _declare_scaled(_name)
+
+
 @operator("addcmul.deprecated(Tensor self, Scalar value, Tensor tensor1, Tensor tensor2) -> Tensor", kind="composite")
 def addcmul_positional(self, value, tensor1, tensor2):
     """The order of arguments of old programs. Source: PyTorch, torch.addcmul."""

@@ -29,7 +29,8 @@ class Call:
         self.name = method or (f"{namespace}_{entry.short}" if namespace in _PREFIXED else entry.short)
         self.skip = 0 if method is None else 1
         self.python = namespace == "nn.functional" and entry.short not in _COMPILED
-        self.overloads = sorted((o for o in entry.overloads if not o.schema.overload.startswith(("older", "deprecated"))), key=_required)
+        self.every = entry.overloads
+        self.overloads = sorted((o for o in self.every if not o.schema.overload.startswith(("older", "deprecated"))), key=_required)
         self.operands = entry.short.rstrip("_") not in NUMBERS_AS_TENSORS
         self.args, self.given, self.kwargs = args, args[self.skip:], kwargs
         self.takes_out = method is None and entry.function is not None and getattr(entry.function, "__takes_out__", False)
@@ -37,7 +38,7 @@ class Call:
 
     def error(self):
         """The TypeError."""
-        fitting = self.overloads if len(self.overloads) == 1 else [o for o in self.overloads if self._could_be(o)]
+        fitting = self.overloads if len(self.every) == 1 else [o for o in self.overloads if self._could_be(o)]
         alone = len(fitting) == 1 and len(self._spelled(fitting[0])) == 1
         text = self._of_one(fitting[0]) if alone else None
         return TypeError(text or self._of_all())
@@ -116,9 +117,13 @@ class Call:
         given = [type_of(a) for a in self.given]
         named = [f"{k}={type_of(v)}" for k, v in self.kwargs.items()]
         shown = ", ".join(given + named) + (", " if named and not given else "")
-        options = "".join(f"\n * ({', '.join(parts)}){self._why_not(o, kinds, parts)}" for o in self.overloads
-                          for kinds in self._spelled(o) for parts in (self._signature(o, kinds),))
-        return f"{self.name}() received an invalid combination of arguments - got ({shown}), but expected one of:{options}\n"
+        spelled = [(o, kinds, self._signature(o, kinds)) for o in self.overloads for kinds in self._spelled(o)]
+        if len(spelled) == 1:
+            expected = f"({', '.join(spelled[0][2])})"
+        else:
+            options = [f"\n * ({', '.join(parts)}){self._why_not(o, kinds, parts)}" for o, kinds, parts in spelled]
+            expected = f"one of:{''.join(options)}\n"
+        return f"{self.name}() received an invalid combination of arguments - got ({shown}), but expected {expected}"
 
     def _signature(self, overload, kinds):
         """The parts of a signature, as PyTorch prints them."""

@@ -149,7 +149,7 @@ class TensorBase:
         if v.requires_grad:  # hooks and grad_fn belong to one value, as long as the data do not change
             if self._source is base and self._generation == storage.generation:
                 return self._value
-            v = self._seen(v)
+            v = self._value if _read_from(self._value, base, self._moves) else self._seen(v)
             self._value, self._source, self._generation = v, base, storage.generation
             return v
         return self._through(v)
@@ -472,6 +472,15 @@ def DISABLED_DISPATCH(func, types, args=(), kwargs=None):
     """The `__torch_dispatch__` of classes that do not ask for it, and what a class that does may fall back to: the operator on
     tensors as plain ones. Source: PyTorch, torch._C._disabled_torch_dispatch_impl."""
     return Tensor._undispatched(func, args, kwargs or {})
+
+
+def _read_from(value, base, moves):
+    """Whether a value is what these moves showed of this very base: it still is, whether the memory has been handed out since or not."""
+    for _ in range(3 * len(moves)):  # a move is recorded as three nodes at most
+        if value is base or value is None or value.leaf is not None or value.node is None or not value.node.inputs:
+            break
+        value = value.node.inputs[0]
+    return value is base
 
 
 def _forgets(old, new):

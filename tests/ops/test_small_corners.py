@@ -68,3 +68,54 @@ def test_accumulators_have_metadata():
     node = torch.autograd.graph.get_gradient_edge(x).node
     node.metadata["a"] = 1
     assert torch.autograd.graph.get_gradient_edge(x).node.metadata == {"a": 1}
+
+
+def test_the_factor_in_between_of_old_programs():
+    x, y = torch.ones(2), torch.full((2,), 3.0)
+    assert torch.add(x, 2, y).tolist() == [7, 7] and torch.sub(x, 2, y).tolist() == [-5, -5]
+    assert x.add_(-0.5, y) is x and x.tolist() == [-0.5, -0.5]
+    w = torch.ones(2, requires_grad=True)
+    (w * 2).add_(3, w).sum().backward()
+    assert w.grad.tolist() == [5, 5]
+    with pytest.raises(TypeError) as error:
+        torch.add(x)
+    assert str(error.value) == ("add() received an invalid combination of arguments - got (Tensor), but expected (Tensor input, Tensor "
+                                "other, *, Number alpha = 1, Tensor out = None)")
+
+
+@pytest.mark.parametrize("cell", [torch.nn.RNNCell, torch.nn.GRUCell])
+def test_cells_without_hidden_units(cell):
+    assert cell(10, 0)(torch.ones(3, 10), torch.ones(3, 0)).shape == (3, 0)
+    with pytest.raises(ValueError, match="input_size must be greater than zero"):
+        torch.nn.LSTM(0, 3)
+
+
+@pytest.mark.parametrize("look", [lambda v: v.detach().numpy(), lambda v: v.data_ptr(), lambda v: v.detach().cpu().numpy().copy()])
+@pytest.mark.parametrize("view", [lambda x: x.t(), lambda x: x[0], lambda x: x[:, 1:], lambda x: x.view(6), lambda x: x.t()[1]])
+@pytest.mark.parametrize("leaf", [True, False])
+def test_gradient_of_a_view_whose_memory_was_looked_at(look, view, leaf):
+    """Looking at the numbers of a view leaves its place in the graph."""
+    x = torch.arange(1.0, 7.0).view(2, 3).requires_grad_()
+    v = view(x if leaf else x * 1)
+    out = (v * v).sum()
+    node = v.grad_fn
+    look(v)
+    assert v.grad_fn is node
+    (g,) = torch.autograd.grad(out, v)
+    assert torch.equal(g, 2 * v.detach())
+
+
+def test_memory_written_to_from_outside_is_seen_by_views():
+    x = torch.ones(2, 3, requires_grad=True)
+    v = x.t()
+    (v * 1).sum()
+    x.detach().numpy()[0, 1] = 5
+    assert v[1, 0].item() == 5 and (v * v).sum().item() == 30
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_gradcheck_of_a_view(fast):
+    x = torch.arange(1.0, 7.0, dtype=torch.float64).view(2, 3).requires_grad_()
+    assert torch.autograd.gradcheck(lambda v: (v * v).sum(0), (x.t(),), fast_mode=fast)
+    with pytest.raises(RuntimeError, match="Jacobian mismatch"):
+        torch.autograd.gradcheck(lambda v: (v * v.detach()).sum(0), (x.t(),), fast_mode=fast)

@@ -63,8 +63,11 @@ class _Check:
 
     def difference(self, place, direction):
         """The derivatives of all outputs when input `place` moves along `direction` (an array like it)."""
-        x = self.inputs[place]
+        given, x = self.inputs, self.inputs[place]
         here = _array(x)
+        if x._is_view():  # a view that was written to shows another node of the graph: outputs and it would no longer know each other
+            x = x.detach().clone().requires_grad_()
+            self.inputs = [x if i == place else t for i, t in enumerate(given)]
         try:
             _put(x, here + self.eps * direction)
             high = self.values()
@@ -72,6 +75,7 @@ class _Check:
             low = self.values()
         finally:
             _put(x, here)
+            self.inputs = given
         for h, l_ in zip(high, low):
             if h.shape != l_.shape:
                 raise AssertionError("Expected `fn` to return outputs with the same shape when inputs are perturbed, got:"

@@ -152,6 +152,8 @@ class RNNBase(Module):
             )
         if not isinstance(hidden_size, int):
             raise TypeError(f"hidden_size should be of type int, got: {type(hidden_size).__name__}")
+        if input_size <= 0:
+            raise ValueError("input_size must be greater than zero")
         if hidden_size <= 0:
             raise ValueError("hidden_size must be greater than zero")
         if num_layers <= 0:
@@ -469,8 +471,6 @@ class RNNCellBase(Module):
     def __init__(self, input_size, hidden_size, bias, num_chunks, device=None, dtype=None):
         super().__init__()
         kind = {"device": device, "dtype": dtype}
-        if hidden_size <= 0:
-            raise ValueError("hidden_size must be greater than zero")
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.bias = bias
