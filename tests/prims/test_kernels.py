@@ -363,6 +363,12 @@ def test_rows_add_up_where_an_index_comes_again(vocabulary, count):
     np.testing.assert_allclose(total, expected, rtol=1e-5, atol=1e-5)
 
 
+def test_rows_that_come_once_and_in_order():
+    total = np.ones((6, 3), np.float32)
+    add_rows(total, np.array([0, 2, 5]), np.arange(9, dtype=np.float32).reshape(3, 3))
+    assert total.tolist() == [[1, 2, 3], [1, 1, 1], [4, 5, 6], [1, 1, 1], [1, 1, 1], [7, 8, 9]]
+
+
 @pytest.mark.parametrize("vocabulary, count", [(7, 20), (300, 400)])
 def test_an_infinite_row_stays_where_it_is_added(vocabulary, count):
     index, rows = np.arange(count) % vocabulary, np.ones((count, 300), np.float32)
