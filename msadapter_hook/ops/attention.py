@@ -8,8 +8,8 @@ from msadapter_hook import prims
 from msadapter_hook.tape import value_of
 
 from ._contract import expanded, product, shaped
-from .matmul import c_name
 from .promotion import dtype_of, to
+from .refusals import c_name
 from .registry import composite, operator
 from .tables import call
 

@@ -5,9 +5,8 @@ import warnings
 from msadapter_hook import prims
 
 from ._contract import permuted, shaped
-from .matmul import c_name
 from .promotion import dtype_of
-from .refusals import type_text
+from .refusals import c_name, type_text
 from .registry import operator
 
 

@@ -14,7 +14,7 @@ from msadapter_hook.tensor.geometry import wrap_dim
 from ._contract import permuted, shaped
 from .creation import _OPTIONS, finish
 from .promotion import dtype_of, floating, promote
-from .registry import composite, operator
+from .registry import composite, operator, warn_once
 from .tables import call
 
 FFT = {"namespace": "fft", "forms": "function out"}
@@ -429,5 +429,7 @@ def istft(self, n_fft, hop_length=None, win_length=None, window=None, center=Tru
         raise RuntimeError(f"{text}window overlap add min: 1\n[ CPUBoolType{{}} ]")
     made = signal / prims.cast(envelope, dtype=signal.dtype)
     if stop > total:
+        warn_once("The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail. Please check "
+                  "your center and hop_length settings.")
         made = prims.pad(made, before=(0, 0), after=(0, stop - total), value=0)
     return shaped(made, made.shape[1:]) if single else made

@@ -23,7 +23,7 @@ def _joined_dim(values, dim):
         if not v.shape:
             raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
     ranked = next((v for v in values if v.shape != (0,)), values[0])
-    return wrap_dim(dim, ranked.ndim), ranked
+    return 0 if all(v.shape == (0,) for v in values) else wrap_dim(dim, ranked.ndim), ranked
 
 
 @operator("cat(Tensor[] tensors, int dim=0) -> Tensor", forms="function out", aliases=("concat", "concatenate"),

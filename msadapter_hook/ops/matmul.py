@@ -13,6 +13,7 @@ from msadapter_hook.tensor.geometry import wrap_dim
 
 from ._contract import contract, expanded, permuted, product, shaped
 from .promotion import dtype_of, is_integral, promote
+from .refusals import c_name
 from .registry import composite, operator
 from .tables import METHODS, call
 from .writing import check_inplace, write_inplace
@@ -22,14 +23,6 @@ FREE = "function method out"
 
 
 # ------------------------------------------------------------------------------------------------ checks
-def c_name(v):
-    """The dtype of a Value as PyTorch's C++ code spells it in errors."""
-    known = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int",
-             "int32": "int", "int16": "short", "int8": "signed char", "uint8": "unsigned char", "bool": "bool",
-             "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
-    return known.get(v.dtype.name, v.dtype.name)
-
-
 def size_text(v):
     return "x".join(map(str, v.shape))
 

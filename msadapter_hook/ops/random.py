@@ -15,7 +15,7 @@ from msadapter_hook.tensor.formats import like_geometry
 from msadapter_hook.tensor.generator import default_generator
 
 from .creation import _LIKE, _OPTIONS, finish
-from .registry import composite
+from .registry import composite, warn_once
 from .tables import METHODS, call
 from .writing import check_inplace
 
@@ -334,6 +334,9 @@ def normal_(self, mean=0.0, std=1.0, *, generator=None):
                        "NormalBackward0")
 
 
+_DIGITS = {"Float": 24, "Double": 53, "Half": 11, "BFloat16": 8}  # whole numbers up to two to this are all there
+
+
 @_in_place
 def random_(self, *bounds, generator=None, **keywords):
     """Filled with integers: of the dtype's range, of [0, to) or of [from, to). Source: PyTorch, Tensor.random_."""
@@ -344,6 +347,13 @@ def random_(self, *bounds, generator=None, **keywords):
     if len(bounds) == 1 and "to" in keywords:
         low, to = bounds[0], keywords.pop("to")
     low, g = _bound(keywords, "from", low), _stream(generator)
+    for bound, words in ((low, "from"), (None if to is None else to - 1, "to - 1")):
+        digits = _DIGITS.get(self._dtype.scalar_name)
+        if bound is not None and digits is not None and not -(2**digits) <= bound <= 2**digits:
+            name = self._dtype.scalar_name.lower()
+            warn_once(f"{words} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations {name} can support discrete "
+                      "uniform distribution only within this range. This warning will become an error in version 1.7 "
+                      "release, please fix the code in advance")
     return fill_random(self, lambda n, _: streams.random_(g, n, self._dtype, low, to), "RandomBackward0")
 
 

@@ -13,6 +13,14 @@ def not_implemented(kernel, value):
     return NotImplementedError(f"\"{kernel}\" not implemented for '{dtype_of(value).scalar_name}'")
 
 
+def c_name(v):
+    """The dtype of a Value (or another thing with a `dtype` of NumPy) as PyTorch's C++ code spells it in errors."""
+    known = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int",
+             "int32": "int", "int16": "short", "int8": "signed char", "uint8": "unsigned char", "bool": "bool",
+             "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
+    return known.get(v.dtype.name, v.dtype.name)
+
+
 _OLD_TYPES = frozenset("Float Double Half Long Int Short Char Byte".split())
 
 

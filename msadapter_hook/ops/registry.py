@@ -17,6 +17,7 @@ from . import arguments, compound, dispatch, expanded, gradient_names, kept, met
 from .arguments import Mismatch
 from .binding import binder, result_type_of
 from .complaints import ALIASES, Call
+from .refusals import c_name
 from .schema import parse
 from .tables import METHODS, OPERATORS, PATH, interceptors
 from .writing import SELF_OVERLAP, check_inplace, check_overlap, own_memory, write_inplace, write_out
@@ -399,6 +400,14 @@ _EXACT_OUT = {  # whose `out=` must have the very dtype of the result
     "multinomial": "multinomial expects Long tensor out, got: {got}",
     "complex": "Expected object of scalar type {want} but got scalar type {got} for argument 'out'",
     "polar": "Expected object of scalar type {want} but got scalar type {got} for argument 'out'",
+    "mode": ("expected scalar type '{want}' but got '{got}' for values output", "expected scalar type '{want}' but got '{got}' for indices "
+             "output"),
+    "kthvalue": ("output values must be of same type as input", "output indices must be of scalar type Long"),
+    "median": ("Expected tensor for 'values' to have the same type as tensor for argument #2 'self'; but type torch.{got}Tensor does not "
+               "equal torch.{want}Tensor (while checking arguments for median)",
+               "Expected tensor for argument #1 'indices' to have scalar type Long; but got torch.{got}Tensor instead (while checking "
+               "arguments for median)"),
+    **dict.fromkeys(("max", "min", "sort", "topk"), ("Expected out tensor to have dtype {c_want}, but got {c_got} instead",) * 2),
 }
 
 
@@ -442,17 +451,25 @@ def _call_out(entry, out, args, kwargs):
     else:
         result = overload.run(bound)
     results = result if isinstance(result, tuple) else (result,)
-    wrong = next(((r, o) for o, r in zip(outs, results) if o._dtype is not r._dtype), None) if entry.name in _EXACT_OUT else None
-    if wrong is not None:
-        names = [t._dtype.scalar_name for t in wrong]
-        if entry.name == "aminmax":  # which names the types of C++
-            names = [n.lower() for n in names]
-        raise RuntimeError(_EXACT_OUT[entry.name].format(name=entry.short, want=names[0], got=names[1]))
+    words = _EXACT_OUT.get(entry.name)
+    if words is not None and (type(words) is str or len(outs) == len(words)):
+        _check_out(entry, words, outs, results)
     for o, r in zip(outs, results):
         write_out(entry.short, o, r)
     if not isinstance(result, tuple):
         return outs[0]
     return overload.results(*outs) if overload.results is not None else tuple(outs)
+
+
+def _check_out(entry, words, outs, results):
+    """RuntimeError, in the operator's words, where an `out=` has another dtype than the result; `words`: for all, or one for each."""
+    for i, (o, r) in enumerate(zip(outs, results)):
+        if o._dtype is not r._dtype:
+            want, got = r._dtype.scalar_name, o._dtype.scalar_name
+            if entry.name == "aminmax":  # which names the types of C++
+                want, got = want.lower(), got.lower()
+            text = words if type(words) is str else words[i]
+            raise RuntimeError(text.format(name=entry.short, want=want, got=got, c_want=c_name(r.value), c_got=c_name(o.value)))
 
 
 class _Notices:

@@ -394,6 +394,8 @@ def distinct(self, dim, consecutive, places=True):
     axis = wrap_dim(dim, self.ndim)
     if not self.size and self.ndim and self.shape[axis]:
         raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+    if self.shape.count(0) > 1:
+        raise RuntimeError("Number of zero sized dimensions is more than one, so unique cannot be applied ")
     return _three(*(_consecutive if consecutive else _distinct_rows)(at_least_1d(self).numpy, axis))
 
 
