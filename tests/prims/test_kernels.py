@@ -133,6 +133,7 @@ for name in ("exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal square s
     CASES[name] = (getattr(prims, name), [np.abs(numbers(4, 5)) + 0.1], {})
 CASES.update({
     "absolute of any sign": (prims.absolute, [channels_last(numbers(2, 3, 4, 5))], {}),
+    "softplus, straight above a threshold": (prims.softplus_beta, [numbers(40, 50) * 3], {"beta": 1.5, "threshold": 2.0}),
     "softplus of many": (prims.softplus, [numbers(3, 90001)], {}),
     "square root of a transposed matrix": (prims.sqrt, [np.abs(numbers(4, 5)).T], {}),
     "quotient": (prims.div, [numbers(4, 5), np.abs(numbers(4, 5, seed=1)) + 0.5], {}),
@@ -245,7 +246,8 @@ def test_gradients_of_functions_are_those_of_the_primitives_to_the_last_bit():
     g = numbers(3, 90001, seed=1)
     g[1, :3] = np.nan, np.inf, -np.inf
     for primitive in derivatives.KERNELS:
-        attributes = [{"exponent": e} for e in (2, 3, -1, 1, 0.5)] if primitive is prims.pow_number else [{}]
+        attributes = {prims.pow_number: [{"exponent": e} for e in (2, 3, -1, 1, 0.5)],
+                      prims.softplus_beta: [{"beta": 1, "threshold": 20}, {"beta": 0.5, "threshold": 1}]}.get(primitive, [{}])
         inputs = [x, numbers(3, 90001, seed=2)] if primitive is prims.div else [x]
         for one in attributes:
             with quiet(), no_grad():
@@ -256,7 +258,7 @@ def test_gradients_of_functions_are_those_of_the_primitives_to_the_last_bit():
                 node.bind([output])
                 wanted = [f.numpy for f in primitive.cotangents(node, [value_of(g)], [True] * len(inputs))]
             for f, w in zip(found, wanted):
-                if primitive in (prims.softplus, prims.pow_number):  # NumPy's own powers 1 and 2 are not exact
+                if primitive in (prims.softplus, prims.softplus_beta, prims.pow_number):  # NumPy's own powers 1 and 2 are not exact
                     np.testing.assert_allclose(f, w, rtol=5e-7)
                 else:
                     assert np.array_equal(f, w, equal_nan=True), (primitive, one)

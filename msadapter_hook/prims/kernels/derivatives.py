@@ -7,7 +7,7 @@ import numpy as np
 
 from msadapter_hook.tape.kernel import Kernel
 
-from .. import pointwise
+from .. import activation, pointwise
 from .elementwise import SLOW_HALVES, in_halves, swept
 from .layout import BITS, alike, dense
 from .linear import FLOATS
@@ -105,11 +105,13 @@ def _atan(d, x, y):
     _inverse(d)
 
 
-def _softplus(d, x, y):
-    np.negative(x, out=d)
+def _softplus(d, x, y, *, beta=1, threshold=math.inf):
+    np.multiply(x, -beta, out=d)
     np.exp(d, out=d)
     d += 1
     _inverse(d)
+    if beta < 0 or not np.maximum.reduce(x) * beta <= threshold:  # or there is a NaN
+        d[np.multiply(x, d.dtype.type(beta)) > threshold] = 1
 
 
 def _bell(factor):
@@ -147,11 +149,11 @@ def _power(d, x, y, *, exponent):
 
 
 # ------------------------------------------------------------------------------------------------ kernels
-_SLOW = frozenset("exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh atan erf erfc softplus pow_number".split())
+_SLOW = frozenset("exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh atan erf erfc softplus softplus_beta pow_number".split())
 
 
-def _kernel(name, slope):
-    host = getattr(pointwise, name).host
+def _kernel(primitive, slope):
+    name, host = primitive.name, primitive.host
 
     def put(x, y, attributes):
         y[...] = host(x, **attributes)
@@ -205,6 +207,7 @@ _SLOPES = {"exp": _exp, "absolute": _absolute, **{name: _times(derivative) for n
     "erfc": _bell(-2 / math.sqrt(math.pi)), "pow_number": _power,
 }.items()}}
 KERNELS = {
-    **{getattr(pointwise, name): _kernel(name, slope) for name, slope in _SLOPES.items()},
+    **{getattr(pointwise, name): _kernel(getattr(pointwise, name), slope) for name, slope in _SLOPES.items()},
+    activation.softplus_beta: _kernel(activation.softplus_beta, _times(_softplus)),
     pointwise.div: Kernel(_divide, _divide_back, dtypes=FLOATS),
 }
