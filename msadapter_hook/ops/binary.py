@@ -212,18 +212,23 @@ for _name in ("add", "sub"):
     _declare_scaled(_name)
 
 
+def _deprecated_order(name):
+    warn_once(f"This overload of {name} is deprecated:\n\t{name}(Tensor input, Number value, Tensor tensor1, Tensor tensor2, *, "
+              f"Tensor out = None)\nConsider using one of the following signatures instead:\n\t{name}(Tensor input, Tensor "
+              "tensor1, Tensor tensor2, *, Number value = 1, Tensor out = None)")
+
+
 @operator("addcmul.deprecated(Tensor self, Scalar value, Tensor tensor1, Tensor tensor2) -> Tensor", kind="composite")
 def addcmul_positional(self, value, tensor1, tensor2):
     """The order of arguments of old programs. Source: PyTorch, torch.addcmul."""
-    warn_once("This overload of addcmul is deprecated:\n\taddcmul(Tensor input, Number value, Tensor tensor1, Tensor tensor2, *, "
-              "Tensor out = None)\nConsider using one of the following signatures instead:\n\taddcmul(Tensor input, Tensor "
-              "tensor1, Tensor tensor2, *, Number value = 1, Tensor out = None)")
+    _deprecated_order("addcmul")
     return OPERATORS["addcmul"](self, tensor1, tensor2, value=value)
 
 
 @operator("addcdiv.deprecated(Tensor self, Scalar value, Tensor tensor1, Tensor tensor2) -> Tensor", kind="composite")
 def addcdiv_positional(self, value, tensor1, tensor2):
     """The order of arguments of old programs. Source: PyTorch, torch.addcdiv."""
+    _deprecated_order("addcdiv")
     return OPERATORS["addcdiv"](self, tensor1, tensor2, value=value)
 
 

@@ -15,6 +15,7 @@ from msadapter_hook.tensor.formats import in_channels_last, like_geometry
 from . import arguments
 from .devices import place
 from .registry import composite, warn_once
+from .schema import MISSING
 from .sharing import from_dlpack, frombuffer
 
 _OPTIONS = ("*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool "
@@ -356,8 +357,10 @@ def _over_storage(storage, dtype):
     return from_storage(memory, dtype, (memory.nbytes() // dtype.itemsize,), (1,)).detach()
 
 
-def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
+def tensor(data=MISSING, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """A new tensor with a copy of `data`; over a storage, its memory. Source: PyTorch, torch.tensor."""
+    if data is MISSING:
+        raise TypeError('tensor() missing 1 required positional arguments: "data"')
     if isinstance(data, Tensor):
         warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
                       "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",

@@ -122,7 +122,7 @@ def __index__(self):
 
 
 def __format__(self, spec):
-    if self.dim() == 0 and type(self) is Tensor:
+    if self.dim() == 0 and type(self) is Tensor and not self.is_meta:
         return item(self).__format__(spec)
     return object.__format__(self, spec)
 
@@ -229,8 +229,15 @@ def named_type(dtype):
         if not found:
             raise ValueError(f"invalid type: '{dtype}'")
         return found[0]
+    if dtype is Tensor:
+        return dtypes.get_default_dtype()
     own = getattr(dtype, "dtype", None)
-    return own if isinstance(own, dtypes.dtype) else arguments.scalar_type(dtype)
+    if isinstance(own, dtypes.dtype):
+        return own
+    try:
+        return arguments.scalar_type(dtype)
+    except TypeError:
+        raise TypeError("dtype must be a type, str, or dtype object") from None
 
 
 def _caster(dtype):
@@ -414,22 +421,26 @@ def _invert(self):
 
 def apply_(self, callable):
     """Every element replaced by what `callable` makes of it. Source: PyTorch, Tensor.apply_."""
-    return map_(self, None, lambda x, _: callable(x))
+    return _mapped(self, None, None, lambda x, *_: callable(x), "apply_")
 
 
 def map_(self, tensor, callable):
     """Every element replaced by callable(element, element of `tensor`), which broadcasts. Source: PyTorch, Tensor.map_."""
-    return map2_(self, tensor, None, lambda x, y, _: callable(x, y))
+    return _mapped(self, tensor, None, lambda x, y, _: callable(x, y), "map_")
 
 
 def map2_(self, x, y, callable):
     """Every element replaced by callable(element, of `x`, of `y`). Source: PyTorch, Tensor.map2_."""
-    if self.requires_grad:
-        raise RuntimeError("Can't call map_() on Variable that requires grad. Use var.detach().map_() instead.")
+    return _mapped(self, x, y, callable, "map2_")
+
+
+def _mapped(self, x, y, callable, name):
+    if any(t is not None and t.requires_grad for t in (self, x, y)):
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
     others = []
     for t in (x, y):
         if t is not None and t._dtype is not self._dtype:
-            raise TypeError(f"map_: expected a tensor of dtype {self._dtype}, not {t._dtype}")
+            raise TypeError(f"{name}: expected a tensor of dtype {self._dtype}, not {t._dtype}")
         others.append([None] * self.numel() if t is None else t.expand(self._size).reshape(-1).tolist())
     made = [callable(*items) for items in zip(self.reshape(-1).tolist(), *others)]
     return self.copy_(from_data(made, self._dtype).reshape(self._size))

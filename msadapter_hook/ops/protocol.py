@@ -185,6 +185,9 @@ def is_shared(self):
 
 
 def is_same_size(self, other):
+    if self.is_nested != other.is_nested:
+        words = ["nested" if t.is_nested else "not nested" for t in (self, other)]
+        raise RuntimeError(f"Expected both self and other to be nested tensors. Self is {words[0]}. While Other is {words[1]}.")
     return self._size == other._size
 
 

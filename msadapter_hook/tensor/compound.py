@@ -114,6 +114,9 @@ class Compound(Tensor):
         found = self._flow.grad
         if found is None:
             return None
+        part, version, assigned = self.__dict__.get("_assigned", (None, 0, None))
+        if part is found and found._version == version:  # it may have elements where this tensor has none
+            return assigned
         kept = self.__dict__.get("_gradient")
         if kept is None or kept._flow is not found:
             kept = self.__dict__["_gradient"] = self._like(found)
@@ -124,12 +127,14 @@ class Compound(Tensor):
         if new is None:
             self._flow.grad = None
             self.__dict__.pop("_gradient", None)
+            self.__dict__.pop("_assigned", None)
             return
         if not isinstance(new, Tensor):
             raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(new).__name__}")
         if new._size != self._size:
             raise RuntimeError(f"assigned grad has data of a different size: expected {list(self._size)}, got {list(new._size)}")
         self._flow.grad = self._part_of(new)
+        self.__dict__["_assigned"] = (self._flow.grad, self._flow.grad._version, new)
 
     @grad.deleter
     def grad(self):

@@ -1,5 +1,7 @@
 """Corners of operators that programs seldom reach. Right values: PyTorch 2.13."""
 
+import copy
+
 import pytest
 import torch
 from torch.autograd import Function
@@ -119,3 +121,40 @@ def test_gradcheck_of_a_view(fast):
     assert torch.autograd.gradcheck(lambda v: (v * v).sum(0), (x.t(),), fast_mode=fast)
     with pytest.raises(RuntimeError, match="Jacobian mismatch"):
         torch.autograd.gradcheck(lambda v: (v * v.detach()).sum(0), (x.t(),), fast_mode=fast)
+
+
+def test_types_that_tensors_are_turned_into():
+    x = torch.ones(2)
+    assert x.int().type(torch.Tensor).dtype is torch.float32 and x.type("torch.DoubleTensor").dtype is torch.float64
+    with pytest.raises(TypeError, match="dtype must be a type, str, or dtype object"):
+        x.type(1)
+    with pytest.raises(TypeError) as error:
+        torch.tensor()
+    assert str(error.value) == 'tensor() missing 1 required positional arguments: "data"'
+    assert format(torch.empty((), device="meta")) == "tensor(..., device='meta', size=())"
+
+
+def test_functions_on_elements_refuse_what_requires_grad():
+    x, y = torch.ones(2), torch.ones(2, requires_grad=True)
+    for name, call in (("map_", lambda: x.map_(y, lambda a, b: a)), ("map2_", lambda: x.map2_(x, y, lambda a, b, c: a)),
+                       ("apply_", lambda: y.apply_(lambda a: a))):
+        with pytest.raises(RuntimeError, match=f"Can't call {name}.. on Variable that requires grad. Use var.detach...{name}"):
+            call()
+
+
+def test_gradient_assigned_to_a_sparse_tensor():
+    s = torch.eye(2).to_sparse().requires_grad_()
+    s.grad = torch.ones(2, 2).to_sparse()
+    assert torch.equal(s.grad.to_dense(), torch.ones(2, 2)) and torch.equal(copy.deepcopy(s).grad.to_dense(), torch.ones(2, 2))
+    plain = torch.zeros(3).to_sparse()
+    plain.grad = torch.ones(3).to_sparse()
+    assert copy.deepcopy(plain).grad.to_dense().tolist() == [1, 1, 1]
+    s.grad = None
+    torch.sparse.sum(s).backward()
+    assert torch.equal(s.grad.to_dense(), torch.eye(2)) or torch.equal(s.grad.to_dense(), torch.ones(2, 2))
+
+
+def test_sizes_of_nested_and_plain_tensors_are_not_compared():
+    n = torch.nested.nested_tensor([torch.ones(2)])
+    with pytest.raises(RuntimeError, match="Self is not nested. While Other is nested."):
+        torch.ones(2).is_same_size(n)

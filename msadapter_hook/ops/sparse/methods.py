@@ -249,8 +249,8 @@ def deep_copy(self, memo):
     made = call("clone", self.detach())
     if self.requires_grad:
         made.requires_grad_()
-        if self.grad is not None:
-            made.grad = copy.deepcopy(self.grad, memo)
+    if self.grad is not None:
+        made.grad = copy.deepcopy(self.grad, memo)
     memo[id(self)] = made
     return made
 
