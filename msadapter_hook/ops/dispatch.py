@@ -346,7 +346,8 @@ def wrapper(cls, size, *, strides=None, storage_offset=None, memory_format=None,
     """A tensor of `cls` without data of its own: a size, strides, dtype and device; everything else its `__torch_dispatch__` says.
 
     Sizes, strides, device and layout are those given here, whatever the policies; the class is not asked for them.
-    TypeError where `cls` has no `__torch_dispatch__`. Source: PyTorch, Tensor._make_wrapper_subclass.
+    TypeError where `cls` has no `__torch_dispatch__`, ValueError for an unknown policy, RuntimeError for an offset without strides.
+    Source: PyTorch, Tensor._make_wrapper_subclass.
     """
     from msadapter_hook.tensor import geometry
     from msadapter_hook.tensor.device import device as Device
@@ -355,6 +356,10 @@ def wrapper(cls, size, *, strides=None, storage_offset=None, memory_format=None,
         raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
     if layout is not None and layout is not dtypes.strided:
         raise NotImplementedError(f"_make_wrapper_subclass: only the layout torch.strided, not {layout}")
+    if dispatch_sizes_strides_policy not in (None, "strides", "sizes"):
+        raise ValueError(f"Unknown sizes_strides_policy: {dispatch_sizes_strides_policy}; expected 'strides' or 'sizes'")
+    if storage_offset is not None and strides is None:
+        raise RuntimeError("setting storage offset without stride not supported")
     size = tuple(size)
     dtype = dtype or dtypes.get_default_dtype()
     if strides is None:

@@ -379,3 +379,16 @@ def test_registered_operators_are_seen():
             torch.ops.dispatch_test.twice(X)
         assert log.calls[0] == "dispatch_test.twice.default[(2, 3)]"
         assert type(torch.ops.dispatch_test.twice(wrapped(2))) is Wrapped
+
+
+def test_wrapper_subclass_refuses_what_does_not_fit():
+    class Plain(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    with pytest.raises(ValueError, match="Unknown sizes_strides_policy: foo; expected 'strides' or 'sizes'"):
+        torch.Tensor._make_wrapper_subclass(Plain, (2,), dispatch_sizes_strides_policy="foo")
+    with pytest.raises(RuntimeError, match="setting storage offset without stride not supported"):
+        torch.Tensor._make_wrapper_subclass(Plain, (2,), storage_offset=1)
+    assert torch.Tensor._make_wrapper_subclass(Plain, (2, 3), strides=(1, 2), storage_offset=1).storage_offset() == 1
