@@ -124,6 +124,8 @@ def nll_values(logs, target, weight, ignore_index, reduction):
 
 
 def _check_classes(input, target, weight):
+    if input.ndim == 1 and target.ndim == 1 and target.size != 1:
+        raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.size}")
     if input.ndim == 0:
         raise ValueError(f"Expected 1 or more dimensions (got {input.ndim})")
     if input.ndim != 1 and target.ndim and input.shape[0] != target.shape[0]:
@@ -356,6 +358,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     for label, what in (("c", "Complex"), ("iub", "Integral")):
         if any(v.dtype.kind in label for v in (input, target)):
             raise RuntimeError(f"kl_div: {what} inputs not supported.")
+    broadcast_shapes(target.shape, input.shape)
     x, t = promote(input, target)
     if log_target:
         made = prims.exp(t) * (t - x)

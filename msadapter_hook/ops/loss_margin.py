@@ -135,6 +135,7 @@ def margin_ranking_loss(input1, input2, target, margin=0.0, size_average=None, r
     if not input1.ndim == input2.ndim == target.ndim:
         raise RuntimeError("margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
                            f"{Size(input1.shape)}, input2: {Size(input2.shape)}, target: {Size(target.shape)} ")
+    broadcast_shapes(target.shape, broadcast_shapes(input1.shape, input2.shape))
     a, b, t = promote(input1, input2, target)
     made = above(floating(prims.neg(t) * (a - b)) + margin)
     return reduced(made, reduction)
@@ -256,6 +257,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0.0, size_average=None,
         raise RuntimeError("0D target tensor expects 1D input tensors, but found inputs with sizes "
                            f"{list(input1.shape)} and "
                            f"{list(input2.shape)}.")
+    broadcast_shapes(input1.shape, input2.shape)
     a, b = promote(input1, input2)
     a, b = floating(a), floating(b)
     axes = (dims,)
@@ -265,6 +267,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0.0, size_average=None,
         return prims.sum(v, axes=axes, keepdims=False)
 
     cos = total(a * b) / prims.sqrt((total(a * a) + eps) * (total(b * b) + eps))
+    broadcast_shapes(target.shape, cos.shape)
     t = np.broadcast_to(target.numpy, cos.shape)
     zero = filled(cos, 0)
     near = prims.where(value_of(t == 1), 1 - cos, zero)

@@ -106,13 +106,17 @@ def _pairs(pad, ndim):
     return tuple(before), tuple(after)
 
 
+def _check_length(pad, value):
+    if len(pad) // 2 > value.ndim:
+        raise RuntimeError("Padding length should be less than or equal to two times the input dimension but got padding length "
+                           f"{len(pad)} and input of dimension {value.ndim}")
+
+
 def constant_pad(value, pad, fill):
     """A Value with a margin of `fill`; negative numbers cut off."""
     if len(pad) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
-    if len(pad) // 2 > value.ndim:
-        raise RuntimeError("Length of pad should be no more than twice the number of dimensions of the input. Pad "
-                           f"length is {len(pad)} while the input has {value.ndim} dimensions.")
+    _check_length(pad, value)
     before, after = _pairs(pad, value.ndim)
     for d in range(value.ndim):
         n = value.shape[d] + before[d] + after[d]
@@ -183,8 +187,12 @@ def pad(self, pad, mode="constant", value=None):
     pairs = len(pad) // 2
     if len(pad) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
+    _check_length(pad, self)
     if not (1 <= pairs <= 3 and self.ndim in (pairs + 1, pairs + 2)):
-        raise NotImplementedError("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now")
+        raise NotImplementedError(
+            f"Padding size {len(pad)} is not supported for {self.ndim}D input tensor.\nSupported combinations for non-constant "
+            "padding:\n  - 2D or 3D input: padding size = 2 (pads last dimension)\n  - 3D or 4D input: padding size = 4 (pads last 2 "
+            "dimensions)\n  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)")
     if 0 in self._size[-pairs:] or 0 in self._size[1:] and mode != "circular":
         raise RuntimeError(f"Expected {pairs + 1}D or {pairs + 2}D (batch mode) tensor with possibly 0 batch size and "
                            f"other non-zero dimensions for input, but got: {list(self._size)}")
