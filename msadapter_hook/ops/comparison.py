@@ -5,6 +5,7 @@ import numpy as np
 from msadapter_hook import prims
 from msadapter_hook.tape import Value, constant, value_of
 from msadapter_hook.tensor import Tensor, detached
+from msadapter_hook.tensor.geometry import broadcast_shapes
 
 from .promotion import align, dtype_of, is_complex, is_integral, result_type, to
 from .refusals import not_implemented
@@ -20,6 +21,7 @@ def _truth(value):
 
 def _logical(name, primitive):
     def body(self, other):
+        broadcast_shapes(self.shape, other.shape)
         return primitive(_truth(self), _truth(other))
 
     body.__doc__ = f"Elementwise {name} of truth values; bool. Source: PyTorch, torch.{name}."

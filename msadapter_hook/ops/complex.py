@@ -5,6 +5,7 @@ import numpy as np
 from msadapter_hook import prims
 from msadapter_hook.tensor import Tensor, dtypes
 from msadapter_hook.tensor import view as moves
+from msadapter_hook.tensor.geometry import broadcast_shapes
 
 from .promotion import dtype_of, floating, is_complex
 from .registry import composite, operator, view
@@ -23,6 +24,7 @@ def _require_parts(a, b):
         raise RuntimeError(
             f"Expected object of scalar type {x.scalar_name} but got scalar type {y.scalar_name} for second argument"
         )
+    broadcast_shapes(a.shape, b.shape)
 
 
 @operator("complex(Tensor real, Tensor imag) -> Tensor", forms="function out")

@@ -13,6 +13,8 @@ SIZES = "The size of tensor a ({}) must match the size of tensor b ({}) at non-s
     (lambda: F.margin_ranking_loss(two, three, two), RuntimeError, SIZES.format(2, 3)),
     (lambda: F.margin_ranking_loss(two, two, three), RuntimeError, SIZES.format(3, 2)),
     (lambda: F.cosine_embedding_loss(torch.ones(2, 3), torch.ones(2, 3), three), RuntimeError, SIZES.format(3, 2)),
+    *[(lambda f=f: f(three, two), RuntimeError, SIZES.format(3, 2)) for f in (
+        torch.logical_and, torch.logical_or, torch.logical_xor, torch.polar, torch.complex)],
     (lambda: F.cross_entropy(three, torch.tensor([0, 1])), ValueError, "For 1D input, 1D target must have size 1, but got target size: 2"),
     (lambda: F.nll_loss(three, torch.tensor([0, 1])), ValueError, "For 1D input, 1D target must have size 1, but got target size: 2"),
     (lambda: F.pad(two, (1,) * 4), RuntimeError,
