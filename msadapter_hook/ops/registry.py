@@ -37,7 +37,6 @@ class Overload:
         self.renames = key in gradient_names.NAMES and kind == "composite"
         self.grad_name = gradient_names.NAMES.get(key) or grad_name or gradient_names.default(schema.name)
         self.saves = kept.parse(key, saves)
-        self.bind = binder(schema)
         self.tensors = tuple([i for i, p in enumerate(schema.parameters) if p.kind in ("Tensor", "Operand", "any")])
         self.lists = tuple([i for i, p in enumerate(schema.parameters) if p.kind in ("Tensor[]", "OptionalTensor[]")])
         self.results = result_type_of(schema)
@@ -45,6 +44,12 @@ class Overload:
         self.factory = self.positions["dtype"] if "pin_memory" in self.positions else None
         if self.factory is not None:
             self.body = meta.aware(self, body)
+
+    def bind(self, *args, **kwargs):
+        """The arguments in the order of the schema, converted. Mismatch or TypeError where they do not fit. The function that does it is
+        generated at the first call and takes the place of this one: 700 of them take 0.2 s."""
+        self.bind = binder(self.schema)
+        return self.bind(*args, **kwargs)
 
     def run(self, bound):
         """The result for bound arguments, as new Tensors."""
