@@ -1,6 +1,7 @@
 """Norms of vectors, distances and similarities."""
 
 import numpy as np
+from scipy.spatial import distance as scipy_distance
 
 from msadapter_hook import prims
 from msadapter_hook.tape import constant, value_of
@@ -166,8 +167,6 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
 
 # ------------------------------------------------------------------------------------------------ all pairs
 def _cdist_host(a, b, *, p):
-    from scipy.spatial.distance import cdist  # the package takes 0.2 s to import
-
     lead = a.shape[:-2]
     out = np.zeros(lead + (a.shape[-2], b.shape[-2]), a.dtype)
     if a.shape[-1] == 0 or out.size == 0:
@@ -175,9 +174,9 @@ def _cdist_host(a, b, *, p):
     kind = {0: "hamming", 1: "cityblock", 2: "euclidean", np.inf: "chebyshev"}.get(p)
     for at in np.ndindex(*lead):
         if kind is None:
-            out[at] = cdist(a[at].astype(np.float64), b[at].astype(np.float64), "minkowski", p=p)
+            out[at] = scipy_distance.cdist(a[at].astype(np.float64), b[at].astype(np.float64), "minkowski", p=p)
         else:
-            out[at] = cdist(a[at].astype(np.float64), b[at].astype(np.float64), kind)
+            out[at] = scipy_distance.cdist(a[at].astype(np.float64), b[at].astype(np.float64), kind)
             if p == 0:
                 out[at] *= a.shape[-1]
     return out
