@@ -404,11 +404,8 @@ def where(condition, self, other):
     """`self` where `condition` holds, `other` elsewhere. Source: PyTorch, torch.where."""
     if condition.dtype.kind != "b":
         if condition.dtype != np.uint8:
-            raise RuntimeError(
-                f"where expected condition to be a boolean tensor, but got a tensor with dtype {dtype_of(condition)}".replace(
-                    "torch.", ""
-                )
-            )
+            raise RuntimeError("where expected condition to be a boolean tensor, but got a tensor with dtype "
+                               f"{dtype_of(condition).scalar_name}")
         condition = prims.cast(condition, dtype=np.dtype(bool))
     a, b = align(self, other)
     broadcast_shapes(condition.shape, broadcast_shapes(a.shape, b.shape))

@@ -158,3 +158,9 @@ def test_sizes_of_nested_and_plain_tensors_are_not_compared():
     n = torch.nested.nested_tensor([torch.ones(2)])
     with pytest.raises(RuntimeError, match="Self is not nested. While Other is nested."):
         torch.ones(2).is_same_size(n)
+
+
+def test_condition_of_where():
+    with pytest.raises(RuntimeError) as error:
+        torch.where(torch.ones(2), 1.0, 0.0)
+    assert str(error.value) == "where expected condition to be a boolean tensor, but got a tensor with dtype Float"
