@@ -64,7 +64,7 @@ from .sparse import (
 )
 from . import autograd
 from . import amp
-from .amp import autocast
+from .amp import GradScaler, autocast
 from .amp.autocast_mode import (
     clear_autocast_cache,
     get_autocast_cpu_dtype,
