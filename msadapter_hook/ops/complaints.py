@@ -5,6 +5,8 @@ Where the number of arguments leaves one signature, it says what that one misses
 
 import itertools
 
+from msadapter_hook.tensor import Tensor
+
 from . import arguments
 from .arguments import Mismatch
 from .binding import NUMBERS_AS_TENSORS
@@ -100,7 +102,7 @@ class Call:
         p, value, at = wrong.parameter, wrong.value, wrong.position
         place = None if at is None or at >= len(self.args) else at - self.skip
         if p.kind == "Tensor[]" and isinstance(value, (list, tuple)):
-            number = next(i for i, t in enumerate(value) if type_of(t) != "Tensor")
+            number = next(i for i, t in enumerate(value) if not isinstance(t, Tensor))
             return f"expected Tensor as element {number} in argument {place or 0}, but got {type(value[number]).__name__}"
         where = "" if place is None else f" (position {place + 1})"
         text = f"{self.name}(): argument '{label(p)}'{where} must be {arguments.kind_name(p.kind)}, "
