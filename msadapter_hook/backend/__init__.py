@@ -3,7 +3,9 @@
 from .arrays import as_numpy, from_numpy
 from .compiled import compile_gradient
 from .gradient import Gradient
-from .primitives import finite, moving, primitive
-from .runtime import lock, mindspore, prepare
+from .moving import in_place
+from .primitives import by_either, finite, moving, primitive
+from .runtime import in_reach, lock, mindspore, prepare
 
-__all__ = ["Gradient", "compile_gradient", "as_numpy", "finite", "from_numpy", "lock", "mindspore", "moving", "prepare", "primitive"]
+__all__ = ["Gradient", "as_numpy", "by_either", "compile_gradient", "finite", "from_numpy", "in_place", "in_reach", "lock", "mindspore",
+           "moving", "prepare", "primitive"]

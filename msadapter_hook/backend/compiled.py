@@ -27,6 +27,7 @@ class Listing:
         self.lines = []
         self.environment = {"inf": math.inf, "nan": math.nan}
         self.assumed = []  # tensors that the program is right for only if their elements are numbers
+        self.rounds = False  # whether it rounds otherwise than the function
 
     def note(self, kernel, args, result):
         name = f"k{len(self.lines)}"
@@ -88,11 +89,13 @@ def list_program(function, inputs):
     return listing, outputs
 
 
-def compile_gradient(function, inputs, positions):
+def compile_gradient(function, inputs, positions, rounding=True):
     """The compiled form of `Gradient(function, positions)`, called alike; None in place of a result where the program is not right
     for these inputs, and is to be replayed by other means. MindSpore compiles at the first call, and raises then what it raises
-    where it cannot."""
+    where it cannot. Without `rounding`, a program whose last bits would differ is NotListed."""
     listing, outputs = list_program(function, inputs)
+    if listing.rounds and not rounding:
+        raise NotListed("compiled, it would round otherwise")
     watched = list({listing.spell(t): t for t in listing.assumed}.items())
     unused = tuple([from_numpy(np.zeros(t.shape, np.float32)) for _, t in watched])  # cotangents
     count = len(outputs)

@@ -47,15 +47,27 @@ def primitive(name: str, *attributes, **named) -> Kernel:
     return Kernel(name, getattr(_operations, name)(*attributes, **named))
 
 
-def moving(kernel, forward, backward):
-    """`kernel`, a callable on MindSpore tensors that only moves elements, where a program is written down to be compiled. Elsewhere
-    NumPy does it: `forward(*arrays)`, and `backward(shapes, *cotangents)` gives the gradients."""
-    by_numpy = moved(forward, backward)
+def by_either(kernel, function, rounds=False):
+    """`function`, which computes on the memory of MindSpore tensors; but `kernel`, their callable, where memory is out of reach or a
+    program is written down to be compiled (None: then it cannot be). `rounds`: the two differ in their last bits."""
 
     def run(*tensors):
-        return kernel(*tensors) if Kernel.listening is not None or not in_reach() else by_numpy(*tensors)
+        listing = Kernel.listening
+        if listing is None and in_reach():
+            return function(*tensors)
+        if kernel is None:
+            raise NotImplementedError("MindSpore has no kernel for this on CPU")
+        if listing is not None and rounds:
+            listing.rounds = True
+        return kernel(*tensors)
 
     return run
+
+
+def moving(kernel, forward, backward):
+    """`kernel`, which only moves elements; NumPy does it wherever it can: `forward(*arrays)`, and `backward(shapes, *cotangents)` gives
+    the gradients."""
+    return by_either(kernel, moved(forward, backward))
 
 
 def finite(tensor) -> bool:

@@ -169,7 +169,7 @@ def _single(kernel):
     return run
 
 
-def _define(name, steps, back, outputs, mindspore=None, guard=None):
+def _define(name, steps, back, outputs, mindspore=None):
     def forward(K, *inputs, **attributes):
         made, last = steps(K, *inputs, **attributes)
         return K.stack([s[-1] for s in made]), *last
@@ -187,7 +187,8 @@ def _define(name, steps, back, outputs, mindspore=None, guard=None):
         return list(gradient(*full, *inputs, **attributes))
 
     STEPS[name] = steps, back
-    return Primitive(name, host=_single(forward), mindspore=mindspore, joint_vjp=vjp, outputs=outputs, guard=guard)
+    return Primitive(name, host=_single(forward), mindspore=mindspore, joint_vjp=vjp, outputs=outputs,
+                     guard=lambda x, h, *rest, **attributes: 0 not in x.shape and h.size > 0)
 
 
 STEPS = {}  # name of a primitive -> its steps over array functions, and the gradients from what the steps computed
@@ -201,7 +202,8 @@ def _apart(shapes, flat):
     return parts
 
 
-def _mindspore_lstm(used=(0, 1, 2)):
+def mindspore_lstm(used=(0, 1, 2)):
+    """MindSpore's kernel, with those of the outputs that are asked for."""
     concat, reshape = primitive("Concat", 0), primitive("Reshape")
     expand, squeeze = primitive("ExpandDims"), primitive("Squeeze", 0)
     joined = moving(lambda *parts: concat([reshape(p, (-1,)) for p in parts]),
@@ -215,7 +217,7 @@ def _mindspore_lstm(used=(0, 1, 2)):
     return run
 
 
-lstm = _define("lstm", _lstm_steps, _lstm_back, 3, _mindspore_lstm, guard=lambda x, *rest: 0 not in x.shape)
-lstm.partial = _mindspore_lstm
+lstm = _define("lstm", _lstm_steps, _lstm_back, 3, mindspore_lstm)
+lstm.partial = mindspore_lstm
 gru = _define("gru", _gru_steps, _gru_back, 2)
 rnn = _define("rnn", _rnn_steps, _rnn_back, 2)

@@ -48,11 +48,16 @@ class Primitive:
         self.pointwise = False  # each element of the result comes from those at its place, so any common shape will do
         self.passing = False  # hands its input on, which knows by itself how it is computed
         self.merged = None  # of a slice: the split that several of them are together
-        self.partial = None  # of several outputs: MindSpore's callable that computes only those asked for, partial(used, **attributes)
+        self.partial = None  # of several outputs: what is replayed where only some are asked for, partial(used, **attributes)
         self.kernel = None  # a Kernel: where host kernels are preferred, and this primitive has one
-        self.mindspore = mindspore
+        self.mindspore = None
         if mindspore is not None:
-            self.bound = lru_cache(maxsize=2048)(mindspore)
+            self.replay_by(mindspore)
+
+    def replay_by(self, mindspore):
+        """Have `mindspore(**attributes)` give the callable on MindSpore tensors that is recorded and replayed."""
+        self.mindspore = mindspore
+        self.bound = lru_cache(maxsize=2048)(mindspore)
 
     def __repr__(self):
         return f"<primitive {self.name}>"

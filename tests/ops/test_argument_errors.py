@@ -40,7 +40,8 @@ SEVERAL = [
  * (tuple of ints dim)
       didn't match because some of the arguments have invalid types: (!str!)
 """),
-    (lambda: X.masked_fill(X > 0, "a"), """masked_fill() received an invalid combination of arguments - got (Tensor, str), but expected one of:
+    (lambda: X.masked_fill(X > 0, "a"),
+     """masked_fill() received an invalid combination of arguments - got (Tensor, str), but expected one of:
  * (Tensor mask, Tensor value)
       didn't match because some of the arguments have invalid types: (Tensor, !str!)
  * (Tensor mask, Number value)

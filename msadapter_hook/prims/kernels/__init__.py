@@ -29,6 +29,9 @@ _EXACT = {**activation.EXACT, **loss.EXACT, **movement.EXACT, **normalization.EX
 
 
 def install(preferred):
-    """Give the primitives their host kernels: all where they are `preferred`, else those that are exact."""
+    """Give the primitives their host kernels: all where they are `preferred`, else those that are exact, and those of recurrent
+    layers for replay."""
     for primitive, kernel in (KERNELS if preferred else _EXACT).items():
         primitive.kernel = kernel
+    if not preferred:
+        recurrent.install()

@@ -1,11 +1,15 @@
 """Recurrent layers by oneDNN over all time steps, the batch halved between two processors; what it does not take by NumPy, step by
-step, with what the steps computed kept for the gradient."""
+step, with what the steps computed kept for the gradient.
 
-from functools import partial
+They are replayed so, too: MindSpore has a kernel for LSTM only, which hands every time step to its threads.
+"""
+
+from functools import cache, partial
 from threading import Lock
 
 import numpy as np
 
+from msadapter_hook import backend
 from msadapter_hook.backend import onednn, threads
 from msadapter_hook.backend.onednn import (
     BACKWARD,
@@ -27,7 +31,7 @@ from msadapter_hook.backend.onednn import (
     Operation,
     gradient,
 )
-from msadapter_hook.tape.kernel import Kernel
+from msadapter_hook.tape.kernel import Kernel, quiet
 
 from .. import recurrent
 from .linear import FLOATS
@@ -75,12 +79,13 @@ _CELLS = {"lstm": _Cell("lstm", 4, 2, 4), "gru": _Gated("lbr_gru", 3, 1, 4), "rn
 
 
 class Layer:
-    """One layer and direction of a cell over x (T, B, I), hidden size H; `relu` instead of tanh in a plain cell."""
+    """One layer and direction of a cell over x (T, B, I), hidden size H; `relu` instead of tanh in a plain cell; `helped`: by a second
+    processor."""
 
-    def __init__(self, kind, relu, steps, batch, inputs, hidden):
+    def __init__(self, kind, relu, helped, steps, batch, inputs, hidden):
         T, B, I, H = steps, batch, inputs, hidden
         self._cell = cell = _CELLS[kind]
-        halves = B >= 2 * _FEWEST and T * B * (I + H) * H * cell.gates >= _HALVES
+        halves = helped and B >= 2 * _FEWEST and T * B * (I + H) * H * cell.gates >= _HALVES
         sizes = [B - B // 2, B // 2] if halves else [B]
         self._cuts = [slice(sum(sizes[:i]), sum(sizes[:i + 1])) for i in range(len(sizes))]
         # gates and their units are the rows of PyTorch's matrices
@@ -178,14 +183,15 @@ def _check():
         inputs = [numbers(3, 2, 5), *states, numbers(rows, 5), numbers(rows, 4), *[numbers(rows) for _ in range(1 + (kind == "gru"))]]
         grads = [numbers(3, 2, 4), *[numbers(2, 4) for _ in states]]
         attributes = {"relu": relu} if kind == "rnn" else {}
-        expected, made = getattr(recurrent, kind).host(*inputs, **attributes), Layer(kind, relu, 3, 2, 5, 4)
+        expected, made = getattr(recurrent, kind).host(*inputs, **attributes), Layer(kind, relu, True, 3, 2, 5, 4)
         results = made.forward(inputs[0], states, *inputs[1 + cell.states:])
         yield from zip((results[0], *results[1]), expected)
         found = made.backward(results, grads, inputs[0], states, *inputs[1 + cell.states:])
         yield from zip(found, back(recurrent.NUMPY, steps(recurrent.NUMPY, *inputs, **attributes)[0], *grads, *inputs, **attributes))
 
 
-_operation = Family("recurrent layers", _check).operation(Layer)
+_family = Family("recurrent layers", _check)
+_operation = _family.operation(Layer)
 
 
 # ------------------------------------------------------------------------------------------------ kernels
@@ -193,7 +199,7 @@ def _full(grads, results):
     return [np.zeros_like(r) if g is None else np.ascontiguousarray(g) for g, r in zip(grads, results)]
 
 
-def _kernel(kind):
+def _kernel(kind, helped=True):
     """Forward and backward by the library, or by NumPy over the steps that are kept."""
     count = 1 + _CELLS[kind].states
     steps, back = recurrent.STEPS[kind]
@@ -202,7 +208,7 @@ def _kernel(kind):
         x, state = inputs[:2]
         if 0 in x.shape or not state.size:
             return None
-        made = _operation(kind, attributes.get("relu", False), *x.shape, state.shape[1]) if x.dtype == np.float32 else None
+        made = _operation(kind, attributes.get("relu", False), helped, *x.shape, state.shape[1]) if x.dtype == np.float32 else None
         if made is None:
             computed, last = steps(recurrent.NUMPY, *inputs, **attributes)
             results = np.stack([s[-1] for s in computed]), *last
@@ -222,3 +228,42 @@ def _kernel(kind):
 
 
 KERNELS = {getattr(recurrent, kind): _kernel(kind) for kind in _CELLS}
+
+
+# ------------------------------------------------------------------------------------------------ replay
+@cache
+def _in_place(kind, **attributes):
+    """The layer as a function of MindSpore tensors, with the gradient of its kernel. Without a helper thread: MindSpore's threads keep the
+    second processor busy, looking for work."""
+    kernel = _kernel(kind, helped=False)
+
+    def forward(*arrays):
+        with quiet():
+            results, kept = kernel.forward(True, *arrays, **attributes)
+        return results, (kept, arrays)
+
+    def backward(kept, *cotangents):
+        kept, arrays = kept
+        with quiet():
+            return kernel.backward(kept, cotangents, None, *arrays, **attributes)
+
+    return backend.in_place(forward, backward)
+
+
+def _lstm(used=(0, 1, 2)):
+    mindspore = recurrent.mindspore_lstm(used)
+    return backend.by_either(mindspore, _in_place("lstm"), rounds=True) if _family.trusted else mindspore
+
+
+def install():
+    """Have all recurrent layers replayed by their kernels, where tensors lie in reach."""
+    recurrent.lstm.replay_by(_lstm)
+    recurrent.lstm.partial = _lstm
+    for kind in "gru", "rnn":
+        primitive = getattr(recurrent, kind)
+        primitive.replay_by(lambda kind=kind, **attributes: backend.by_either(None, _in_place(kind, **attributes)))
+        primitive.guard = partial(_reached, primitive.guard)
+
+
+def _reached(guard, *values, **attributes):
+    return backend.in_reach() and guard(*values, **attributes)
