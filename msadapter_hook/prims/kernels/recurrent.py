@@ -1,7 +1,7 @@
 """Recurrent layers by oneDNN over all time steps, the batch halved between two processors; what it does not take by NumPy, step by
 step, with what the steps computed kept for the gradient.
 
-They are replayed so, too: MindSpore has a kernel for LSTM only, which hands every time step to its threads.
+They are replayed so, too: MindSpore has no kernels for GRU and RNN, and its LSTM hands every time step to its threads.
 """
 
 from functools import cache, partial
