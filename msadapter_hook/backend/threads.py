@@ -4,11 +4,14 @@ A helper thread takes jobs. Whoever needs a result does its job himself if it ha
 that is busy with something else.
 """
 
+import ctypes
 import os
 import threading
 from collections import deque
 
 import numpy as np
+
+from msadapter_hook import settings
 
 
 class Job:
@@ -71,6 +74,14 @@ class Later:
         return self._array
 
 
+def _processor():
+    """The function that tells which processor the calling thread is on; None where there is none."""
+    try:
+        return ctypes.PyDLL(None).sched_getcpu if hasattr(os, "sched_setaffinity") else None
+    except (OSError, AttributeError):
+        return None
+
+
 class _Helper:
     """A thread that does jobs: first those that somebody is about to wait for."""
 
@@ -78,7 +89,9 @@ class _Helper:
         self.urgent, self.later = deque(), deque()
         self._wake = threading.Lock()
         self._wake.acquire()
-        threading.Thread(target=self._work, name="msadapter_hook helper", daemon=True).start()
+        self._thread = threading.Thread(target=self._work, name="msadapter_hook helper", daemon=True)
+        self._thread.start()
+        self._avoided, self._place = None, _processor() if settings.current().kernels != "host" else None
 
     def _work(self):
         np.seterr(all="ignore")  # of this thread: floating-point events pass without a warning, as in PyTorch
@@ -95,8 +108,20 @@ class _Helper:
             job.run()
             del job  # it may hold arrays
 
+    def _go_elsewhere(self):
+        """Keep to the processors that the caller is not on. Where threads of MindSpore look for work on all others, Linux may else put
+        the helper behind who woke it, for a tick of its clock."""
+        here = self._place()
+        if here != self._avoided:
+            others = os.sched_getaffinity(0) - {here}
+            if others:
+                os.sched_setaffinity(self._thread.native_id, others)
+            self._avoided = here
+
     def post(self, call, queue):
         job = Job(call, queue)
+        if self._place is not None:
+            self._go_elsewhere()
         try:
             self._wake.release()
         except RuntimeError:

@@ -1,5 +1,7 @@
 """Host kernels give what their primitives give, and gradients that are those of the primitives' vjps, computed in float64."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -474,6 +476,22 @@ def test_an_error_in_what_was_put_off_is_raised_where_it_is_needed(two_threads):
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
             later.array  # noqa: B018
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads cannot be placed here")
+def test_the_helper_keeps_off_the_processor_of_its_caller(two_threads, monkeypatch):
+    helper = two_threads._Helper()
+    placed = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda thread: {0, 1, 2})
+    monkeypatch.setattr(os, "sched_setaffinity", lambda thread, where: placed.append((thread, where)))
+    for here in (1, 1, 2):
+        helper._place = lambda here=here: here
+        helper.post(int, helper.urgent).finish()
+    assert placed == [(helper._thread.native_id, {0, 2}), (helper._thread.native_id, {0, 1})]
+    monkeypatch.setattr(os, "sched_getaffinity", lambda thread: {0})
+    helper._place = lambda: 0
+    helper.post(int, helper.urgent).finish()  # one processor only: it is shared
+    assert len(placed) == 2
 
 
 def test_little_work_is_not_put_off(two_threads):

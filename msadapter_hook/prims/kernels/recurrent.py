@@ -79,13 +79,12 @@ _CELLS = {"lstm": _Cell("lstm", 4, 2, 4), "gru": _Gated("lbr_gru", 3, 1, 4), "rn
 
 
 class Layer:
-    """One layer and direction of a cell over x (T, B, I), hidden size H; `relu` instead of tanh in a plain cell; `helped`: by a second
-    processor."""
+    """One layer and direction of a cell over x (T, B, I), hidden size H; `relu` instead of tanh in a plain cell."""
 
-    def __init__(self, kind, relu, helped, steps, batch, inputs, hidden):
+    def __init__(self, kind, relu, steps, batch, inputs, hidden):
         T, B, I, H = steps, batch, inputs, hidden
         self._cell = cell = _CELLS[kind]
-        halves = helped and B >= 2 * _FEWEST and T * B * (I + H) * H * cell.gates >= _HALVES
+        halves = B >= 2 * _FEWEST and T * B * (I + H) * H * cell.gates >= _HALVES
         sizes = [B - B // 2, B // 2] if halves else [B]
         self._cuts = [slice(sum(sizes[:i]), sum(sizes[:i + 1])) for i in range(len(sizes))]
         # gates and their units are the rows of PyTorch's matrices
@@ -183,7 +182,7 @@ def _check():
         inputs = [numbers(3, 2, 5), *states, numbers(rows, 5), numbers(rows, 4), *[numbers(rows) for _ in range(1 + (kind == "gru"))]]
         grads = [numbers(3, 2, 4), *[numbers(2, 4) for _ in states]]
         attributes = {"relu": relu} if kind == "rnn" else {}
-        expected, made = getattr(recurrent, kind).host(*inputs, **attributes), Layer(kind, relu, True, 3, 2, 5, 4)
+        expected, made = getattr(recurrent, kind).host(*inputs, **attributes), Layer(kind, relu, 3, 2, 5, 4)
         results = made.forward(inputs[0], states, *inputs[1 + cell.states:])
         yield from zip((results[0], *results[1]), expected)
         found = made.backward(results, grads, inputs[0], states, *inputs[1 + cell.states:])
@@ -199,7 +198,7 @@ def _full(grads, results):
     return [np.zeros_like(r) if g is None else np.ascontiguousarray(g) for g, r in zip(grads, results)]
 
 
-def _kernel(kind, helped=True):
+def _kernel(kind):
     """Forward and backward by the library, or by NumPy over the steps that are kept."""
     count = 1 + _CELLS[kind].states
     steps, back = recurrent.STEPS[kind]
@@ -208,7 +207,7 @@ def _kernel(kind, helped=True):
         x, state = inputs[:2]
         if 0 in x.shape or not state.size:
             return None
-        made = _operation(kind, attributes.get("relu", False), helped, *x.shape, state.shape[1]) if x.dtype == np.float32 else None
+        made = _operation(kind, attributes.get("relu", False), *x.shape, state.shape[1]) if x.dtype == np.float32 else None
         if made is None:
             computed, last = steps(recurrent.NUMPY, *inputs, **attributes)
             results = np.stack([s[-1] for s in computed]), *last
@@ -233,9 +232,8 @@ KERNELS = {getattr(recurrent, kind): _kernel(kind) for kind in _CELLS}
 # ------------------------------------------------------------------------------------------------ replay
 @cache
 def _in_place(kind, **attributes):
-    """The layer as a function of MindSpore tensors, with the gradient of its kernel. Without a helper thread: MindSpore's threads keep the
-    second processor busy, looking for work."""
-    kernel = _kernel(kind, helped=False)
+    """The layer as a function of MindSpore tensors, with the gradient of its kernel."""
+    kernel = KERNELS[getattr(recurrent, kind)]
 
     def forward(*arrays):
         with quiet():

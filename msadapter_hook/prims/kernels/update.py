@@ -4,24 +4,26 @@ In PyTorch's order of operations. Each function gives False, and does nothing, w
 be the old ones.
 """
 
+from functools import partial
 from threading import RLock
 
 import numpy as np
 
-from msadapter_hook.backend import onednn
+from msadapter_hook.backend import onednn, threads
 from msadapter_hook.backend.onednn import ADD, DIVIDE, MULTIPLY, SCALAR, SQUARE_ROOT, SUBTRACT, TARGET_TIMES, VECTOR
 
 from .trust import Family
 
 __all__ = ["adam", "momentum"]
 
-_LARGEST, _SMALLEST = 1 << 18, 1 << 10  # numbers of an operation; they are powers of two, so that any size needs few
+_LARGEST, _SMALLEST = 1 << 18, 1 << 10  # numbers of an operation; its size is a multiple of the smallest, so that few are made
+_HALVES = 1 << 18  # numbers from which on a second processor pays, where there is more to do than to read and write
 
 
 class _Adam:
-    """One block of `count` numbers."""
+    """One block of `count` numbers, for one of two threads."""
 
-    def __init__(self, count, beta2):
+    def __init__(self, half, count, beta2):
         self._mean = onednn.chain(count, (SUBTRACT, VECTOR, VECTOR), (MULTIPLY, SCALAR), (ADD, VECTOR))
         self._square = onednn.chain(count, (MULTIPLY, VECTOR, VECTOR), (MULTIPLY, SCALAR), (TARGET_TIMES, beta2))
         self._size = onednn.chain(count, (MULTIPLY, VECTOR, SCALAR), (SQUARE_ROOT,), (DIVIDE, SCALAR), (ADD, SCALAR))
@@ -40,7 +42,7 @@ class _Adam:
 
 
 class _Momentum:
-    def __init__(self, count):
+    def __init__(self, half, count):
         self._product = onednn.chain(count, (MULTIPLY, VECTOR, SCALAR), (ADD, VECTOR))
 
     def __call__(self, p, g, m, new_p, new_m, mu, rate):
@@ -48,42 +50,51 @@ class _Momentum:
         self._product(new_m, rate, p, new_p)
 
 
-_ONE, _lock = np.ones(1, np.float32), RLock()  # operations are called one at a time
+_ONE, _lock = np.ones(1, np.float32), RLock()  # the operations of a half are called one at a time
 
 
-def _over(make, reads, writes, numbers):
-    """The blocks of a formula over flat arrays. What is too little for a block is computed in a larger one, so that a number does
-    not depend on where it stands."""
+def _over(make, reads, writes, numbers, halved=False):
+    """The blocks of a formula over flat arrays; large ones side by side if it is to be `halved`. What is too little for a block is
+    computed in a larger one, so that a number does not depend on where it stands."""
     arrays = (*reads, *writes)
     if arrays[0].dtype != np.float32 or not _family.trusted:
         return False
-    size, at, numbers = arrays[0].size, 0, [np.array([x], np.float32) for x in numbers]
-    counts = [_LARGEST] * (size // _LARGEST) + [1 << i for i in range(_LARGEST.bit_length() - 2, -1, -1)
-                                                if 1 << i >= _SMALLEST and size % _LARGEST >> i & 1]
-    rest = size % _SMALLEST
-    blocks = [make(count) for count in counts + [_SMALLEST] * bool(rest)]
-    if None in blocks:
+    size, numbers = arrays[0].size, [np.array([x], np.float32) for x in numbers]
+    whole = size - size % _SMALLEST
+    middle = whole // 2 // _SMALLEST * _SMALLEST if halved and size >= _HALVES else 0
+    halves = [_blocks(partial(make, half), *ends) for half, ends in enumerate([(0, middle), (middle, whole)] if middle else [(0, whole)])]
+    padded = make(0, _SMALLEST) if whole < size else True
+    if padded is None or any(block is None for blocks in halves for _, block in blocks):
         return False
-    with _lock:
-        for count, block in zip(counts, blocks):
-            part = {id(a): a[at:at + count] for a in arrays}  # one array for what is read and written
+
+    def sweep(blocks):
+        for at, block in blocks:
+            part = {id(a): a[at] for a in arrays}  # one array for what is read and written
             block(*[part[id(a)] for a in arrays], *numbers)
-            at += count
-        if rest:
+
+    with _lock:
+        threads.each([partial(sweep, blocks) for blocks in halves])
+        if whole < size:
             room = np.zeros((len(arrays), _SMALLEST), np.float32)
             for a, to in zip(reads, room):
-                to[:rest] = a[at:]
-            blocks[-1](*room, *numbers)
+                to[:size - whole] = a[whole:]
+            padded(*room, *numbers)
             for a, made in zip(writes, room[len(reads):]):
-                a[at:] = made[:rest]
+                a[whole:] = made[:size - whole]
     return True
+
+
+def _blocks(make, start, end):
+    """Slices and their operations: of the largest size, and of what remains."""
+    cuts = [slice(at, min(at + _LARGEST, end)) for at in range(start, end, _LARGEST)]
+    return [(cut, make(cut.stop - cut.start)) for cut in cuts]
 
 
 def adam(p, g, m, v, new_p, new_m, new_v, *, beta1, beta2, root, eps, size, kept=1):
     """One step of Adam over flat arrays: `new_m` = m + (1 - beta1) (g - m), `new_v` = beta2 v + (1 - beta2) g², and `new_p` =
     kept p - size new_m / (sqrt(new_v) / root + eps). Source: PyTorch, torch.optim.Adam, torch.optim.AdamW."""
-    return _over(lambda count: _adam_block(count, float(beta2)), (p, g, m, v), (new_p, new_m, new_v),
-                 (1 - beta1, 1 - beta2, root, eps, -size, kept))
+    return _over(lambda half, count: _adam_block(half, count, float(beta2)), (p, g, m, v), (new_p, new_m, new_v),
+                 (1 - beta1, 1 - beta2, root, eps, -size, kept), halved=True)
 
 
 def momentum(p, g, m, new_p, new_m, *, mu, lr):

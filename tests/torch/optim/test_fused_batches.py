@@ -2,6 +2,7 @@
 import pytest
 import torch
 
+from msadapter_hook.backend import threads
 from msadapter_hook.prims.kernels import update
 
 SHAPES = [(3,), (5, 7), (), (200, 200), (40, 300), (1,), (150, 150), (64, 8, 3), (33000,), (2, 2)]
@@ -47,6 +48,24 @@ def test_many_small_parameters_are_updated_as_each_by_itself(name):
         for key, value in joint.state[p].items():
             other = optimizer.state[q][key]
             assert value is None and other is None or torch.equal(value, other)
+
+
+@pytest.mark.parametrize("name", ["momentum", "adam"])
+@pytest.mark.parametrize("size", [7, 2048, 70_001, (1 << 18) + 5, (1 << 19) + 3 * 1024 + 77])
+def test_a_number_does_not_depend_on_where_it_stands(name, size, monkeypatch):
+    monkeypatch.setitem(threads._threads, "number", 2)
+    torch.manual_seed(0)
+    few = torch.randn(128)
+    many = few.repeat(size // 128 + 1)[:size].clone()
+    found = []
+    for start in few, many:
+        p = start.requires_grad_()
+        optimizer = OPTIMIZERS[name]([p])
+        for grad in torch.randn(3, 128, generator=torch.Generator().manual_seed(1)):
+            p.grad = grad.repeat(p.numel() // 128 + 1)[:p.numel()].clone()
+            optimizer.step()
+        found.append(p.detach())
+    assert torch.equal(found[1], found[0].repeat(size // 128 + 1)[:size])
 
 
 def test_what_others_hold_is_not_overwritten():
