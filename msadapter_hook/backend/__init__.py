@@ -3,9 +3,9 @@
 from .arrays import as_numpy, from_numpy
 from .compiled import compile_gradient
 from .gradient import Gradient
-from .moving import in_place
-from .primitives import by_either, finite, moving, primitive
+from .moving import InPlace
+from .primitives import finite, in_memory, moving, primitive
 from .runtime import in_reach, lock, mindspore, prepare
 
-__all__ = ["Gradient", "as_numpy", "by_either", "compile_gradient", "finite", "from_numpy", "in_place", "in_reach", "lock", "mindspore",
+__all__ = ["Gradient", "InPlace", "as_numpy", "compile_gradient", "finite", "from_numpy", "in_memory", "in_reach", "lock", "mindspore",
            "moving", "prepare", "primitive"]

@@ -7,12 +7,14 @@ import hashlib
 import importlib.util
 import math
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 
 from msadapter_hook import settings
 
 from .arrays import as_numpy, from_numpy
+from .callbacks import Callback
 from .gradient import Gradient, unrecorded
 from .primitives import Kernel, all_numbers, primitive
 from .runtime import mindspore
@@ -27,7 +29,7 @@ class Listing:
         self.lines = []
         self.environment = {"inf": math.inf, "nan": math.nan}
         self.assumed = []  # tensors that the program is right for only if their elements are numbers
-        self.rounds = False  # whether it rounds otherwise than the function
+        self.functions = []  # InPlace functions: (number of the line, function, inputs, results)
 
     def note(self, kernel, args, result):
         name = f"k{len(self.lines)}"
@@ -35,6 +37,20 @@ class Listing:
         made = f"v{len(self.lines)}"
         self.lines.append(f"    {made} = {name}({', '.join(map(self.spell, args))})  # {kernel.name}")
         self._name(result, made)
+
+    def note_function(self, function, args, result):
+        """A call of an `InPlace`, which the program calls back."""
+        self.functions.append((len(self.lines), function, args, result if isinstance(result, tuple) else (result,)))
+        self.note(SimpleNamespace(instance=None, name=function.name), args, result)
+
+    def callbacks(self):
+        """What the program calls back, as operations of the program: (Callback, source of its gradient, name of that)."""
+        made = []
+        for line, function, args, results in self.functions:
+            callback = Callback(function, args, results)
+            self.environment[f"k{line}"], self.environment[f"b{line}"] = callback.forward, callback.backward
+            made.append((callback, callback.rule(f"d{line}", f"b{line}"), f"d{line}"))
+        return made
 
     def _name(self, result, made):
         if isinstance(result, (tuple, list)):
@@ -89,20 +105,20 @@ def list_program(function, inputs):
     return listing, outputs
 
 
-def compile_gradient(function, inputs, positions, rounding=True):
+def compile_gradient(function, inputs, positions):
     """The compiled form of `Gradient(function, positions)`, called alike; None in place of a result where the program is not right
     for these inputs, and is to be replayed by other means. MindSpore compiles at the first call, and raises then what it raises
-    where it cannot. Without `rounding`, a program whose last bits would differ is NotListed."""
+    where it cannot."""
     listing, outputs = list_program(function, inputs)
-    if listing.rounds and not rounding:
-        raise NotListed("compiled, it would round otherwise")
     watched = list({listing.spell(t): t for t in listing.assumed}.items())
     unused = tuple([from_numpy(np.zeros(t.shape, np.float32)) for _, t in watched])  # cotangents
     count = len(outputs)
     listing.environment["stop"] = primitive("StopGradient").instance
     parameters = ", ".join(f"x{i}" for i in range(len(inputs)))
     results = "".join(f"{o}, " for o in outputs) + "".join(f"stop({name}), " for name, _ in watched)
-    source = f"def program({parameters}):\n" + "\n".join(listing.lines) + f"\n    return ({results})\n"
+    callbacks = listing.callbacks()
+    source = "".join(f"{rule}\n\n" for _, rule, _ in callbacks)
+    source += f"def program({parameters}):\n" + "\n".join(listing.lines) + f"\n    return ({results})\n"
     digest = hashlib.sha256(source.encode()).hexdigest()[:16]
     folder = settings.cache_folder() / "programs"
     folder.mkdir(parents=True, exist_ok=True)
@@ -116,6 +132,8 @@ def compile_gradient(function, inputs, positions, rounding=True):
     module.__dict__.update(listing.environment)
     sys.modules[name] = module  # MindSpore's parser looks the module up
     spec.loader.exec_module(module)
+    for callback, _, rule in callbacks:
+        callback.forward.bprop = getattr(module, rule)
     compiled = mindspore.jit(Gradient(module.program, positions)._call)
     fresh = True
 
@@ -135,6 +153,8 @@ def compile_gradient(function, inputs, positions, rounding=True):
         # a gradient is read before the loss: in the other order three spinning threads share the cores, at a quarter of the speed
         if grads:
             grads[0].asnumpy()
+        for callback, _, _ in callbacks:
+            callback.tell()
         if watched:
             if not all(all_numbers(as_numpy(v)) for v in values[count:]):
                 return None

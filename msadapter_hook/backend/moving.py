@@ -10,28 +10,34 @@ from mindspore.common._grad_function import _Function
 
 from .arrays import from_numpy, strided
 
-__all__ = ["dense", "in_place", "moved"]
+__all__ = ["InPlace", "dense", "moved"]
 
 
 def _tensors(made):
     return from_numpy(made) if type(made) is np.ndarray else tuple(map(from_numpy, made))
 
 
-def in_place(forward, backward):
+class InPlace:
     """The function of MindSpore tensors whose values are `forward(*arrays) -> (an array or several, what the gradient needs)`, with the
-    gradients `backward(what it needs, *cotangents)`; results are arrays that nobody else holds."""
+    gradients `backward(what it needs, *cotangents)`; results are arrays that nobody else holds. `name` is for readers."""
 
-    class InPlace(_Function):
-        @staticmethod
-        def forward(ctx, *tensors):
-            made, ctx.kept = forward(*map(strided, tensors))
-            return _tensors(made)
+    __slots__ = ("_apply", "backward", "forward", "name")
 
-        @staticmethod
-        def backward(ctx, *cotangents):
-            return _tensors(backward(ctx.kept, *map(strided, cotangents)))
+    def __init__(self, name, forward, backward):
+        class Recorded(_Function):
+            @staticmethod
+            def forward(ctx, *tensors):
+                made, ctx.kept = forward(*map(strided, tensors))
+                return _tensors(made)
 
-    return InPlace.apply
+            @staticmethod
+            def backward(ctx, *cotangents):
+                return _tensors(backward(ctx.kept, *map(strided, cotangents)))
+
+        self.name, self.forward, self.backward, self._apply = name, forward, backward, Recorded.apply
+
+    def __call__(self, *tensors):
+        return self._apply(*tensors)
 
 
 def _copies(made):
@@ -42,8 +48,8 @@ def _copies(made):
 def moved(forward, backward):
     """The function of MindSpore tensors that `forward(*arrays)` is, an array or a sequence of them, with the gradients
     `backward(shapes of the arrays, *cotangents)`; both may give views."""
-    return in_place(lambda *arrays: (_copies(forward(*arrays)), [a.shape for a in arrays]),
-                    lambda shapes, *cotangents: _copies(backward(shapes, *cotangents)))
+    return InPlace("moved", lambda *arrays: (_copies(forward(*arrays)), [a.shape for a in arrays]),
+                   lambda shapes, *cotangents: _copies(backward(shapes, *cotangents)))
 
 
 _dense = moved(lambda a: a, lambda shapes, g: g)

@@ -47,27 +47,28 @@ def primitive(name: str, *attributes, **named) -> Kernel:
     return Kernel(name, getattr(_operations, name)(*attributes, **named))
 
 
-def by_either(kernel, function, rounds=False):
-    """`function`, which computes on the memory of MindSpore tensors; but `kernel`, their callable, where memory is out of reach or a
-    program is written down to be compiled (None: then it cannot be). `rounds`: the two differ in their last bits."""
+def in_memory(function, otherwise=None):
+    """`function`, an InPlace, also in programs that are written down to be compiled; `otherwise`, kernels of MindSpore, where the memory
+    of tensors is out of reach (None: there is nothing else)."""
 
     def run(*tensors):
-        listing = Kernel.listening
-        if listing is None and in_reach():
-            return function(*tensors)
-        if kernel is None:
-            raise NotImplementedError("MindSpore has no kernel for this on CPU")
-        if listing is not None and rounds:
-            listing.rounds = True
-        return kernel(*tensors)
+        if not in_reach():
+            if otherwise is None:
+                raise NotImplementedError(f"MindSpore has no kernel for {function.name} here")
+            return otherwise(*tensors)
+        result = function(*tensors)
+        if Kernel.listening is not None:
+            Kernel.listening.note_function(function, tensors, result)
+        return result
 
     return run
 
 
 def moving(kernel, forward, backward):
-    """`kernel`, which only moves elements; NumPy does it wherever it can: `forward(*arrays)`, and `backward(shapes, *cotangents)` gives
-    the gradients."""
-    return by_either(kernel, moved(forward, backward))
+    """`kernel`, which only moves elements; NumPy does it wherever it can, unless the program is written down to be compiled:
+    `forward(*arrays)`, and `backward(shapes, *cotangents)` gives the gradients."""
+    function = moved(forward, backward)
+    return lambda *tensors: (function if Kernel.listening is None and in_reach() else kernel)(*tensors)
 
 
 def finite(tensor) -> bool:

@@ -101,7 +101,7 @@ class Replay:
 
     def _compile(self, inputs):
         try:
-            self._compiled = backend.compile_gradient(self._function, inputs, self._positions, rounding=self._asked())
+            self._compiled = backend.compile_gradient(self._function, inputs, self._positions)
         except Exception as error:
             self._give_up(error)
             return

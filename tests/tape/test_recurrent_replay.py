@@ -1,12 +1,14 @@
-"""Recurrent layers in plain replay: by their own kernels, in one program with what is around them."""
+"""Recurrent layers in replay, plain and compiled: by their own kernels, in one program with what is around them."""
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from msadapter_hook import backend
-from msadapter_hook.backend.compiled import NotListed, compile_gradient
 from msadapter_hook.prims import gru, lstm, recurrent, rnn
+from msadapter_hook.tape import replay
 from msadapter_hook.tape.primitive import PREFER_HOST
 from msadapter_hook.tape.program import Program
 
@@ -55,19 +57,70 @@ def test_one_program_holds_the_layer_and_what_is_around_it(layer, monkeypatch):
         assert embedding.weight.grad.abs().sum() > 0
 
 
-def test_a_program_that_would_round_otherwise_is_compiled_only_where_that_is_asked_for():
-    inputs, _ = arrays(4, 2, 1, 4, 2)
-    tensors, run = tuple(map(backend.from_numpy, inputs)), lstm.bound()
-    with pytest.raises(NotListed, match="round otherwise"):
-        compile_gradient(run, tensors, (0,), rounding=False)
-    cotangents = tuple([backend.from_numpy(np.ones(s, np.float32)) for s in ((4, 2, 8), (2, 8), (2, 8))])
-    (values, grads), (expected, found) = [call(tensors, cotangents) for call in (
-        compile_gradient(run, tensors, (0,)), backend.Gradient(run, (0,)))]
+@pytest.mark.parametrize("name", CASES)
+def test_a_compiled_program_gives_the_same_bits(name):
+    primitive, gates, states, biases, attributes = CASES[name]
+    inputs, results = arrays(gates, states, biases, 5, 9)
+    positions, run = tuple(range(len(inputs))), primitive.bound(**attributes)
+    tensors = tuple(map(backend.from_numpy, inputs))
+    compiled, plain = backend.compile_gradient(run, tensors, positions), backend.Gradient(run, positions)
+    for seed in range(3):
+        cotangents = tuple([backend.from_numpy(np.random.default_rng(seed).standard_normal(s, np.float32)) for s in results])
+        (values, grads), (expected, found) = compiled(tensors, cotangents), plain(tensors, cotangents)
+        assert len(values) == len(results) and len(grads) == len(inputs)
+        for a, b in zip((*values, *grads), (*expected, *found)):
+            np.testing.assert_array_equal(backend.as_numpy(a), backend.as_numpy(b))
+
+
+def losses(layer):
+    torch.manual_seed(0)
+    model, head = layer(5, 6, num_layers=2, bidirectional=True), torch.nn.Linear(12, 1)
+    optimizer, x = torch.optim.Adam([*model.parameters(), *head.parameters()], 0.01), torch.randn(7, 9, 5)
+    found = []
+    for _ in range(8):
+        optimizer.zero_grad()
+        loss = head(model(x)[0]).square().mean()
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    return found
+
+
+@pytest.mark.parametrize("layer", [torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN])
+def test_a_compiled_training_run_prints_the_same_losses(layer, monkeypatch):
+    plain, compiled = losses(layer), []
+    by_compiled = replay.Replay._by_compiled
+    monkeypatch.setattr(replay.Replay, "_by_compiled", lambda self, *given: compiled.append(1) or by_compiled(self, *given))
+    monkeypatch.setattr(replay, "policy", SimpleNamespace(compiled=0, wanted=1))
+    assert losses(layer) == plain and compiled
+
+
+def test_an_error_in_what_a_program_calls_back_is_raised():
+    def forward(a):
+        if a[0] == 0:
+            raise ZeroDivisionError("a zero")
+        return 1 / a, a
+
+    inverse = backend.in_memory(backend.InPlace("inverse", forward, lambda a, g: -g / (a * a)))
+    tensors, ones = [(backend.from_numpy(np.full(3, x, np.float32)),) for x in (2, 0, 4)], (backend.from_numpy(np.ones(3, np.float32)),)
+    call = backend.compile_gradient(lambda x: (inverse(x),), tensors[0], (0,))
+    for given, value, grad in ((0, 0.5, -0.25), (1, None, None), (2, 0.25, -0.0625)):
+        if value is None:
+            with pytest.raises(ZeroDivisionError, match="a zero"):
+                call(tensors[given], ones)
+        else:
+            (found,), (slope,) = call(tensors[given], ones)
+            assert backend.as_numpy(found).tolist() == [value] * 3 and backend.as_numpy(slope).tolist() == [grad] * 3
+
+
+def test_a_layer_that_is_called_twice_keeps_what_each_call_needs():
+    cell, tensors = gru.bound(), tuple(map(backend.from_numpy, arrays(3, 1, 2, 4, 2, 8, 8)[0]))
+    cotangents = (backend.from_numpy(np.ones((4, 2, 8), np.float32)),)
+
+    def twice(x, *rest):
+        return (cell(cell(x, *rest)[0], *rest)[0],)
+
+    (values, grads), (expected, found) = [make(tensors, cotangents) for make in (
+        backend.compile_gradient(twice, tensors, (0, 2, 3)), backend.Gradient(twice, (0, 2, 3)))]
     for a, b in zip((*values, *grads), (*expected, *found)):
-        np.testing.assert_allclose(backend.as_numpy(a), backend.as_numpy(b), rtol=1e-5, atol=1e-6)
-
-
-def test_what_mindspore_has_no_kernel_for_is_not_compiled():
-    inputs, _ = arrays(3, 1, 2, 4, 2)
-    with pytest.raises(NotImplementedError, match="no kernel"):
-        compile_gradient(gru.bound(), tuple(map(backend.from_numpy, inputs)), (0,))
+        np.testing.assert_array_equal(backend.as_numpy(a), backend.as_numpy(b))

@@ -17,7 +17,7 @@ def clock(monkeypatch):
             return kind
         return call
 
-    def compile_gradient(function, inputs, positions, rounding):
+    def compile_gradient(function, inputs, positions):
         now.compilations += 1
         if now.compiled is None:
             raise RuntimeError("no such kernel")

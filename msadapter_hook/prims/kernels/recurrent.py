@@ -245,12 +245,12 @@ def _in_place(kind, **attributes):
         with quiet():
             return kernel.backward(kept, cotangents, None, *arrays, **attributes)
 
-    return backend.in_place(forward, backward)
+    return backend.InPlace(kind, forward, backward)
 
 
 def _lstm(used=(0, 1, 2)):
     mindspore = recurrent.mindspore_lstm(used)
-    return backend.by_either(mindspore, _in_place("lstm"), rounds=True) if _family.trusted else mindspore
+    return backend.in_memory(_in_place("lstm"), mindspore) if _family.trusted else mindspore
 
 
 def install():
@@ -259,7 +259,7 @@ def install():
     recurrent.lstm.partial = _lstm
     for kind in "gru", "rnn":
         primitive = getattr(recurrent, kind)
-        primitive.replay_by(lambda kind=kind, **attributes: backend.by_either(None, _in_place(kind, **attributes)))
+        primitive.replay_by(lambda kind=kind, **attributes: backend.in_memory(_in_place(kind, **attributes)))
         primitive.guard = partial(_reached, primitive.guard)
 
 
