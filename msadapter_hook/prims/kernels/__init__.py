@@ -16,6 +16,7 @@ from . import (
     pooling,
     recurrent,
     reduction,
+    replayed,
     resampling,
 )
 from .trust import status
@@ -29,9 +30,10 @@ _EXACT = {**activation.EXACT, **loss.EXACT, **movement.EXACT, **normalization.EX
 
 
 def install(preferred):
-    """Give the primitives their host kernels: all where they are `preferred`, else those that are exact, and those of recurrent
-    layers for replay."""
+    """Give the primitives their host kernels: all where they are `preferred`, else those that are exact, and those that replay takes
+    in place of MindSpore's."""
     for primitive, kernel in (KERNELS if preferred else _EXACT).items():
         primitive.kernel = kernel
     if not preferred:
         recurrent.install()
+        replayed.install(KERNELS)

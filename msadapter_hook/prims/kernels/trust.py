@@ -1,6 +1,7 @@
 """Families of oneDNN operations: each is compared with NumPy before its first use, and left alone where it differs or fails."""
 
 from functools import lru_cache, wraps
+from threading import Lock, get_ident
 
 import numpy as np
 
@@ -17,16 +18,21 @@ class Family:
         self.name = name
         self._check = check
         self._trusted = None
+        self._checker, self._lock = None, Lock()
         self.reason = None
         FAMILIES.append(self)
 
     @property
     def trusted(self):
-        """Whether the operations may be used; found out at the first question."""
+        """Whether the operations may be used; found out at the first question, while other threads wait."""
         if self._trusted is None:
-            self._trusted = True  # the check itself uses them
-            self.reason = self._find_fault()
-            self._trusted = self.reason is None
+            if self._checker == get_ident():
+                return True  # the check itself uses them
+            with self._lock:
+                if self._trusted is None:
+                    self._checker = get_ident()
+                    self.reason = self._find_fault()
+                    self._trusted = self.reason is None
         return self._trusted
 
     def _find_fault(self):
