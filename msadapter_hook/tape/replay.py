@@ -65,7 +65,8 @@ class Replay:
         if way == "plain" and self._due():
             self._compile(inputs)
             way = self._way
-        chosen = self._by_compiled if way == "trying" and len(self._times["compiled"]) <= _SAMPLES else self._plain
+        # both ways take turns while they are compared: what else runs on the machine slows down both
+        chosen = self._by_compiled if way == "trying" and (self._runs % 2 or self._asked()) else self._plain
         start = time.perf_counter()
         try:
             result = chosen(inputs, cotangents)
@@ -76,10 +77,10 @@ class Replay:
             return self._give_up(error)(inputs, cotangents)  # compiling happens at the first call
         spent = time.perf_counter() - start
         self._spent += spent
-        if way == "trying":
-            self._judge(chosen, spent)
-        else:
+        if chosen is self._plain:
             self._times["plain"].append(spent)
+        else:
+            self._judge(spent)
         return result
 
     def _by_compiled(self, inputs, cotangents):
@@ -115,7 +116,7 @@ class Replay:
         self._way, self._compiled = "settled", None
         return self._plain
 
-    def _judge(self, chosen, spent):
+    def _judge(self, spent):
         """Compare medians; the first compiled run compiles, and does not count."""
         times = self._times["compiled"]
         if not times:
