@@ -26,7 +26,7 @@ def install(kernels):
         primitive.replay_by(partial(_chosen, primitive, primitive.mindspore, kernels[primitive], least, trial, only))
 
 
-def _chosen(primitive, mindspore, kernel, least, trial, only, **attributes):
+def _chosen(primitive, mindspore, kernel, least, trial, only, /, **attributes):
     theirs = mindspore(**attributes)
     if any(attributes[name] != value for name, value in only.items()):
         return theirs
