@@ -13,11 +13,11 @@ class Callback:
     """`function`, an `InPlace`, at `inputs` that gave `results`: the operations `forward(*inputs)` and
     `backward(*cotangents, *inputs, *results)`, which takes inputs and results so that MindSpore keeps their memory and the order.
 
-    What a callback raises would end the process: it is kept for `tell`.
+    What a callback raises would end the process: it is added to the list `errors`, for who runs the program.
     """
 
-    def __init__(self, function, inputs, results):
-        self._function, self._kept, self._error = function, None, None
+    def __init__(self, function, inputs, results, errors):
+        self._function, self._kept, self._errors = function, None, errors
         self._inputs, self._results = ([(t.shape, t.dtype, as_numpy(t).dtype) for t in tensors] for tensors in (inputs, results))
         self.forward = _operation(self._ahead, len(inputs), self._results)
         self.backward = _operation(self._back, len(inputs) + 2 * len(results), self._inputs)
@@ -29,12 +29,6 @@ class Callback:
         cotangents, results = ([f"{of}[{i}]" for i in range(len(self._results))] if several else [of] for of in ("g", "y"))
         made = f"{backward}({', '.join((*cotangents, *given, *results))})"
         return f"def {name}({', '.join(given)}, y, g):\n    return {made if len(given) > 1 else f'({made},)'}\n"
-
-    def tell(self):
-        """Raise what was raised in a callback."""
-        error, self._error = self._error, None
-        if error is not None:
-            raise error
 
     def _ahead(self, *arrays):
         def compute():
@@ -55,7 +49,7 @@ class Callback:
             made = compute()
             made = (made,) if type(made) is np.ndarray else tuple(made)
         except BaseException as error:
-            self._error = self._error or error
+            self._errors.append(error)
             made = [np.zeros(shape, kind) for shape, _, kind in wanted]
         made = tuple(map(np.ascontiguousarray, made))
         return made if len(wanted) > 1 else made[0]

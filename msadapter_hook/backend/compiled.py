@@ -7,7 +7,6 @@ import hashlib
 import importlib.util
 import math
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -32,25 +31,27 @@ class Listing:
         self.functions = []  # InPlace functions: (number of the line, function, inputs, results)
 
     def note(self, kernel, args, result):
-        name = f"k{len(self.lines)}"
-        self.environment[name] = kernel.instance
-        made = f"v{len(self.lines)}"
-        self.lines.append(f"    {made} = {name}({', '.join(map(self.spell, args))})  # {kernel.name}")
-        self._name(result, made)
+        self.environment[f"k{len(self.lines)}"] = kernel.instance
+        self._write(kernel.name, args, result)
 
     def note_function(self, function, args, result):
         """A call of an `InPlace`, which the program calls back."""
         self.functions.append((len(self.lines), function, args, result if isinstance(result, tuple) else (result,)))
-        self.note(SimpleNamespace(instance=None, name=function.name), args, result)
+        self._write(function.name, args, result)
 
-    def callbacks(self):
+    def callbacks(self, errors):
         """What the program calls back, as operations of the program: (Callback, source of its gradient, name of that)."""
         made = []
         for line, function, args, results in self.functions:
-            callback = Callback(function, args, results)
+            callback = Callback(function, args, results, errors)
             self.environment[f"k{line}"], self.environment[f"b{line}"] = callback.forward, callback.backward
             made.append((callback, callback.rule(f"d{line}", f"b{line}"), f"d{line}"))
         return made
+
+    def _write(self, name, args, result):
+        line = len(self.lines)
+        self.lines.append(f"    v{line} = k{line}({', '.join(map(self.spell, args))})  # {name}")
+        self._name(result, f"v{line}")
 
     def _name(self, result, made):
         if isinstance(result, (tuple, list)):
@@ -116,7 +117,8 @@ def compile_gradient(function, inputs, positions):
     listing.environment["stop"] = primitive("StopGradient").instance
     parameters = ", ".join(f"x{i}" for i in range(len(inputs)))
     results = "".join(f"{o}, " for o in outputs) + "".join(f"stop({name}), " for name, _ in watched)
-    callbacks = listing.callbacks()
+    errors = []  # of what the program calls back
+    callbacks = listing.callbacks(errors)
     source = "".join(f"{rule}\n\n" for _, rule, _ in callbacks)
     source += f"def program({parameters}):\n" + "\n".join(listing.lines) + f"\n    return ({results})\n"
     digest = hashlib.sha256(source.encode()).hexdigest()[:16]
@@ -140,6 +142,7 @@ def compile_gradient(function, inputs, positions):
     def call(given, cotangents):
         nonlocal fresh
         cotangents += unused
+        errors.clear()
         if fresh:  # where MindSpore cannot compile it leaves its notes in the working directory, unless told another place
             fresh = False
             before = settings.export("compiling", MS_OM_PATH=str(folder))
@@ -151,10 +154,9 @@ def compile_gradient(function, inputs, positions):
             values, grads = unrecorded(compiled, (*given, cotangents))
         grads = grads if isinstance(grads, tuple) else (grads,)
         # a gradient is read before the loss: in the other order three spinning threads share the cores, at a quarter of the speed
-        if grads:
-            grads[0].asnumpy()
-        for callback, _, _ in callbacks:
-            callback.tell()
+        (grads or values)[0].asnumpy()  # the program has ended then
+        if errors:
+            raise errors[0]
         if watched:
             if not all(all_numbers(as_numpy(v)) for v in values[count:]):
                 return None

@@ -243,16 +243,17 @@ class Operation:
 
 
 class Shared:
-    """An operation that several threads may call at once: each call takes one that is free, or makes one."""
+    """What several threads may call at once, though one of `make()` takes one call at a time: each call takes one that is free, or makes
+    one."""
 
-    def __init__(self, description, roles):
-        self._given, self._free = (description, roles), [Operation(description, roles)]
+    def __init__(self, make):
+        self._make, self._free = make, [make()]
 
     def __call__(self, *arrays):
         try:
             operation = self._free.pop()
         except IndexError:
-            operation = Operation(*self._given)
+            operation = self._make()
         operation(*arrays)
         self._free.append(operation)
 

@@ -113,10 +113,13 @@ class _Helper:
         the helper behind who woke it, for a tick of its clock."""
         here = self._place()
         if here != self._avoided:
-            others = os.sched_getaffinity(0) - {here}
-            if others:
-                os.sched_setaffinity(self._thread.native_id, others)
             self._avoided = here
+            try:
+                others = os.sched_getaffinity(0) - {here}
+                if others:
+                    os.sched_setaffinity(self._thread.native_id, others)
+            except OSError:  # processors were taken from this process meanwhile, or it may not choose: the helper goes where it is put
+                self._place = None
 
     def post(self, call, queue):
         job = Job(call, queue)

@@ -1,6 +1,7 @@
 """Host kernels give what their primitives give, and gradients that are those of the primitives' vjps, computed in float64."""
 
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -417,6 +418,37 @@ def test_family_that_differs_from_numpy_is_left_alone(monkeypatch):
     assert family.reason.startswith("sums: off by 4.8e-02") or family.reason.startswith("sums: off by 5.0e-02")
 
 
+def test_family_whose_check_was_interrupted_is_not_trusted(monkeypatch):
+    monkeypatch.setattr("msadapter_hook.prims.kernels.trust.FAMILIES", [])
+    family = Family("sums", lambda: 1 // 0)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            family.trusted  # noqa: B018
+
+
+def test_other_threads_wait_until_a_family_is_checked(monkeypatch):
+    monkeypatch.setattr("msadapter_hook.prims.kernels.trust.FAMILIES", [])
+    begun, go_on = threading.Event(), threading.Event()
+
+    def check():
+        assert family.trusted  # in this thread
+        begun.set()
+        go_on.wait()
+        yield np.float32([2]), np.float32([1])
+
+    family, found = Family("sums", check), []
+    first, second = [threading.Thread(target=lambda: found.append(family.trusted)) for _ in range(2)]
+    first.start()
+    begun.wait()
+    second.start()
+    second.join(0.1)
+    assert found == []
+    go_on.set()
+    first.join()
+    second.join()
+    assert found == [False, False]
+
+
 def test_one_thread_is_all_that_is_used_where_one_is_asked_for(monkeypatch):
     import threading
 
@@ -492,6 +524,19 @@ def test_the_helper_keeps_off_the_processor_of_its_caller(two_threads, monkeypat
     helper._place = lambda: 0
     helper.post(int, helper.urgent).finish()  # one processor only: it is shared
     assert len(placed) == 2
+
+
+def test_a_helper_that_may_not_be_placed_works_all_the_same(two_threads, monkeypatch):
+    def refuse(thread, where):
+        raise PermissionError("not allowed")
+
+    helper, done = two_threads._Helper(), []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda thread: {0, 1}, raising=False)
+    monkeypatch.setattr(os, "sched_setaffinity", refuse, raising=False)
+    helper._place = lambda: 0
+    for i in range(2):
+        helper.post(lambda i=i: done.append(i), helper.urgent).finish()
+    assert done == [0, 1]
 
 
 def test_little_work_is_not_put_off(two_threads):

@@ -53,9 +53,9 @@ def test_values_and_gradients_are_exact_and_the_same_compiled(name):
     found = differentiated(plain, primitive.bound(**attributes), arrays, cotangent)
     for a, b in zip(found, (value, *grads)):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6 * max(1, np.abs(b).max()))
-    if name not in ("few", "few rows", "tanh"):  # those are MindSpore's
-        for a, b in zip(found, differentiated(compiled, primitive.bound(**attributes), arrays, cotangent)):
-            np.testing.assert_array_equal(a, b)
+    last_bits = 1e-6 if name == "tanh" else 0  # MindSpore's kernels, which its compiler puts together in another way
+    for a, b in zip(found, differentiated(compiled, primitive.bound(**attributes), arrays, cotangent)):
+        np.testing.assert_allclose(a, b, rtol=0, atol=last_bits)
 
 
 @pytest.mark.parametrize("name", ["norm", "gelu"])
@@ -70,11 +70,11 @@ def test_what_is_no_number_stays_so(name):
 
 @pytest.mark.parametrize("name", ["norm", "gelu"])
 @pytest.mark.parametrize("make", [plain, compiled])
-def test_what_the_kernel_does_not_take_goes_by_numpy(name, make, monkeypatch):
+def test_what_the_kernel_does_not_take_goes_by_numpy(name, make):
     primitive, attributes, shape = CASES[name]
     arrays, cotangent = inputs_of(primitive, shape)
     refusing = kernels.KERNELS[primitive].__class__(lambda keep, *given, **attributes: None, None)
-    run = backend.in_memory(replayed._in_place(primitive, refusing, attributes))
+    run = backend.in_memory(replayed.in_place(primitive, refusing, attributes))
     value, grads = exact(primitive, attributes, arrays, cotangent)
     for a, b in zip(differentiated(make, run, arrays, cotangent), (value, *grads)):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5 * max(1, np.abs(b).max()))
@@ -85,5 +85,5 @@ def test_mindspores_kernels_serve_where_the_library_cannot_be_used(name):
     primitive, attributes, shape = CASES[name]
     refusing = kernels.KERNELS[primitive].__class__(lambda keep, *given, **attributes: None, None)
     theirs = object()
-    trial = next(trial for p, _, trial, _ in replayed._REPLAYED if p is primitive)
+    trial = next(trial for p, _, trial, _ in replayed._LARGE if p is primitive)
     assert replayed._chosen(primitive, lambda **attributes: theirs, refusing, 1, trial, {}, **attributes) is theirs

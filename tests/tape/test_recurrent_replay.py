@@ -113,6 +113,24 @@ def test_an_error_in_what_a_program_calls_back_is_raised():
             assert backend.as_numpy(found).tolist() == [value] * 3 and backend.as_numpy(slope).tolist() == [grad] * 3
 
 
+def test_errors_of_one_run_are_not_told_by_the_next():
+    def forward(a):
+        if a[0] == 0:
+            raise ZeroDivisionError("a zero")
+        return 1 / a, a
+
+    one, two = [backend.in_memory(backend.InPlace(name, forward, lambda a, g: -g / (a * a))) for name in ("one", "two")]
+    good, bad = [tuple([backend.from_numpy(np.full(3, x, np.float32)) for _ in range(3)]) for x in (2, 0)]
+    ones = (backend.from_numpy(np.ones(3, np.float32)),) * 3
+    # what is read first does not depend on what fails
+    call = backend.compile_gradient(lambda a, b, c: (backend.primitive("Mul")(a, a), one(b), two(c)), good, (0, 1, 2))
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError, match="a zero"):
+            call(bad, ones)
+        values, _ = call(good, ones)
+        assert [backend.as_numpy(v)[0] for v in values] == [4, 0.5, 0.5]
+
+
 def test_a_layer_that_is_called_twice_keeps_what_each_call_needs():
     cell, tensors = gru.bound(), tuple(map(backend.from_numpy, arrays(3, 1, 2, 4, 2, 8, 8)[0]))
     cotangents = (backend.from_numpy(np.ones((4, 2, 8), np.float32)),)

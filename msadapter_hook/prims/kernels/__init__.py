@@ -35,5 +35,4 @@ def install(preferred):
     for primitive, kernel in (KERNELS if preferred else _EXACT).items():
         primitive.kernel = kernel
     if not preferred:
-        recurrent.install()
         replayed.install(KERNELS)

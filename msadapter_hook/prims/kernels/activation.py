@@ -21,6 +21,7 @@ from msadapter_hook.backend.onednn import (
     TARGET,
     TRAINING,
     Description,
+    Operation,
     Shared,
     gradient,
 )
@@ -135,8 +136,9 @@ class Softmax:
         flat = onednn.layout((rows, width))
         forward = Description("softmax_forward", TRAINING, SOFTMAX, flat, flat, 1)
         backward = Description("softmax_backward", SOFTMAX, flat, flat, flat, 1, forward)
-        self._forward = Shared(forward, [(SOURCE, flat), (TARGET, flat)])
-        self._backward = Shared(backward, [(TARGET, flat), (gradient(TARGET), flat), (gradient(SOURCE), flat)])
+        self._forward = Shared(partial(Operation, forward, [(SOURCE, flat), (TARGET, flat)]))
+        self._backward = Shared(partial(Operation, backward, [
+            (TARGET, flat), (gradient(TARGET), flat), (gradient(SOURCE), flat)]))
 
     def forward(self, x, y):
         """Put the result into `y`, which may be `x`."""

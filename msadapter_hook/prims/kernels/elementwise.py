@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from msadapter_hook.backend import onednn, threads
-from msadapter_hook.backend.onednn import SOURCE, TARGET, TRAINING, Description, Shared, gradient
+from msadapter_hook.backend.onednn import SOURCE, TARGET, TRAINING, Description, Operation, Shared, gradient
 
 from .layout import dense, memory_of
 from .trust import Family
@@ -65,7 +65,7 @@ class Formula:
         if backward:
             made = Description("eltwise_backward", formula, flat, flat, flat, *parameters, made)
             roles = SOURCE, gradient(TARGET), gradient(SOURCE)
-        self._operation = Shared(made, [(role, flat) for role in roles])
+        self._operation = Shared(partial(Operation, made, [(role, flat) for role in roles]))
 
     def __call__(self, *arrays):
         self._operation(*arrays)

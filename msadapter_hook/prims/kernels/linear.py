@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from msadapter_hook.backend import onednn, threads
-from msadapter_hook.backend.onednn import BIAS, SOURCE, TARGET, WEIGHTS, Description, Shared
+from msadapter_hook.backend.onednn import BIAS, SOURCE, TARGET, WEIGHTS, Description, Operation, Shared
 from msadapter_hook.tape.kernel import Kernel
 
 from .. import linear
@@ -55,7 +55,7 @@ class Product:
         added = onednn.layout((1, m)) if bias else None
         description = Description("matmul", left, right, added, result)
         roles = [(SOURCE, left), (WEIGHTS, right), (TARGET, result)]
-        self._operation = Shared(description, roles + ([(BIAS, added)] if bias else []))
+        self._operation = Shared(partial(Operation, description, roles + ([(BIAS, added)] if bias else [])))
 
     def __call__(self, y, a, b, *bias):
         """Put the product into `y`."""

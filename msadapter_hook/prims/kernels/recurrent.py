@@ -1,15 +1,12 @@
 """Recurrent layers by oneDNN over all time steps, the batch halved between two processors; what it does not take by NumPy, step by
 step, with what the steps computed kept for the gradient.
-
-They are replayed so, too: MindSpore has no kernels for GRU and RNN, and its LSTM hands every time step to its threads.
 """
 
-from functools import cache, partial
+from functools import partial
 from threading import Lock
 
 import numpy as np
 
-from msadapter_hook import backend
 from msadapter_hook.backend import onednn, threads
 from msadapter_hook.backend.onednn import (
     BACKWARD,
@@ -31,7 +28,7 @@ from msadapter_hook.backend.onednn import (
     Operation,
     gradient,
 )
-from msadapter_hook.tape.kernel import Kernel, quiet
+from msadapter_hook.tape.kernel import Kernel
 
 from .. import recurrent
 from .linear import FLOATS
@@ -189,8 +186,8 @@ def _check():
         yield from zip(found, back(recurrent.NUMPY, steps(recurrent.NUMPY, *inputs, **attributes)[0], *grads, *inputs, **attributes))
 
 
-_family = Family("recurrent layers", _check)
-_operation = _family.operation(Layer)
+FAMILY = Family("recurrent layers", _check)
+_operation = FAMILY.operation(Layer)
 
 
 # ------------------------------------------------------------------------------------------------ kernels
@@ -227,41 +224,3 @@ def _kernel(kind):
 
 
 KERNELS = {getattr(recurrent, kind): _kernel(kind) for kind in _CELLS}
-
-
-# ------------------------------------------------------------------------------------------------ replay
-@cache
-def _in_place(kind, **attributes):
-    """The layer as a function of MindSpore tensors, with the gradient of its kernel."""
-    kernel = KERNELS[getattr(recurrent, kind)]
-
-    def forward(*arrays):
-        with quiet():
-            results, kept = kernel.forward(True, *arrays, **attributes)
-        return results, (kept, arrays)
-
-    def backward(kept, *cotangents):
-        kept, arrays = kept
-        with quiet():
-            return kernel.backward(kept, cotangents, None, *arrays, **attributes)
-
-    return backend.InPlace(kind, forward, backward)
-
-
-def _lstm(used=(0, 1, 2)):
-    mindspore = recurrent.mindspore_lstm(used)
-    return backend.in_memory(_in_place("lstm"), mindspore) if _family.trusted else mindspore
-
-
-def install():
-    """Have all recurrent layers replayed by their kernels, where tensors lie in reach."""
-    recurrent.lstm.replay_by(_lstm)
-    recurrent.lstm.partial = _lstm
-    for kind in "gru", "rnn":
-        primitive = getattr(recurrent, kind)
-        primitive.replay_by(lambda kind=kind, **attributes: backend.in_memory(_in_place(kind, **attributes)))
-        primitive.guard = partial(_reached, primitive.guard)
-
-
-def _reached(guard, *values, **attributes):
-    return backend.in_reach() and guard(*values, **attributes)

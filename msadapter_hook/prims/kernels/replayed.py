@@ -1,6 +1,7 @@
-"""Primitives that are replayed by their host kernels, plain and compiled: MindSpore's kernels take several times as long.
+"""Primitives that are replayed by their host kernels, plain and compiled: MindSpore has none, or they take several times as long.
 
-Layer norm of 1024 rows of 384 numbers takes 7.7 ms with its gradient, its host kernel 0.6; GELU of half a million 5.4 and 1.0.
+Layer norm of 1024 rows of 384 numbers takes 7.7 ms with its gradient, its host kernel 0.6; GELU of half a million 5.4 and 1.0. LSTM hands
+every time step to MindSpore's threads; GRU and plain recurrent layers have no kernel.
 """
 
 from functools import partial
@@ -12,9 +13,11 @@ from msadapter_hook.tape import Value, no_grad
 from msadapter_hook.tape.kernel import quiet
 
 from .. import activation, normalization
+from .. import recurrent as layers
+from . import recurrent
 
 #: primitive, fewest elements of its first input, shapes of a trial, and the attributes that its kernel is faster with
-_REPLAYED = [
+_LARGE = [
     (normalization.row_norm, 1 << 13, [(2, 4), (4,), (4,)], {}),
     (activation.gelu, 1 << 17, [(4,)], {"approximate": "none"}),  # by tanh MindSpore's compiled kernels are the faster
 ]
@@ -22,8 +25,13 @@ _REPLAYED = [
 
 def install(kernels):
     """Have the primitives replayed by their kernels, where the memory of tensors is in reach and the library can be used."""
-    for primitive, least, trial, only in _REPLAYED:
+    for primitive, least, trial, only in _LARGE:
         primitive.replay_by(partial(_chosen, primitive, primitive.mindspore, kernels[primitive], least, trial, only))
+    layers.lstm.replay_by(_lstm)
+    layers.lstm.partial = _lstm
+    for primitive in layers.gru, layers.rnn:
+        primitive.replay_by(partial(_layer, primitive))
+        primitive.guard = partial(_reached, primitive.guard)
 
 
 def _chosen(primitive, mindspore, kernel, least, trial, only, /, **attributes):
@@ -33,30 +41,44 @@ def _chosen(primitive, mindspore, kernel, least, trial, only, /, **attributes):
     with quiet():
         if kernel.forward(False, *[np.ones(shape, np.float32) for shape in trial], **attributes) is None:
             return theirs
-    ours = backend.in_memory(_in_place(primitive, kernel, attributes), theirs)
+    ours = backend.in_memory(in_place(primitive, kernel, attributes), theirs)
     return lambda first, *rest: (ours if first.size >= least else theirs)(first, *rest)
 
 
-def _in_place(primitive, kernel, attributes):
+def _layer(primitive, /, **attributes):
+    return backend.in_memory(in_place(primitive, recurrent.KERNELS[primitive], attributes))
+
+
+def _lstm(used=(0, 1, 2)):
+    theirs = layers.mindspore_lstm(used)
+    return backend.in_memory(in_place(layers.lstm, recurrent.KERNELS[layers.lstm], {}), theirs) if recurrent.FAMILY.trusted else theirs
+
+
+def _reached(guard, *values, **attributes):
+    return backend.in_reach() and guard(*values, **attributes)
+
+
+def in_place(primitive, kernel, attributes):
     """The primitive as a function of MindSpore tensors, with the gradient of its kernel; what the kernel does not take goes by NumPy
     and the primitive's own vjp."""
 
     def forward(*arrays):
         with quiet():
             found = kernel.forward(True, *arrays, **attributes)
-            result, kept = (primitive.host(*arrays, **attributes), None) if found is None else found
-        return result, (kept, arrays, result)
+            results, kept = (primitive.host(*arrays, **attributes), None) if found is None else found
+        return results, (kept, arrays, results)
 
-    def backward(kept, cotangent):
-        kept, arrays, result = kept
+    def backward(kept, *cotangents):
+        kept, arrays, results = kept
         needs = (True,) * len(arrays)
         with quiet():
             if kept is not None:
-                return kernel.backward(kept, [cotangent], needs, *arrays, **attributes)
-            grad, out, *inputs = [Value(a.shape, a.dtype, a) for a in (cotangent, result, *arrays)]
+                return kernel.backward(kept, cotangents, needs, *arrays, **attributes)
+            results = results if type(results) is tuple else (results,)
+            grads, outs, inputs = ([Value(a.shape, a.dtype, a) for a in of] for of in (cotangents, results, arrays))
             with no_grad():
-                found = (primitive.joint_vjp([grad], [out], needs, *inputs, **attributes) if primitive.vjp is None else
-                         [vjp(grad, out, *inputs, **attributes) for vjp in primitive.vjp])
+                found = (primitive.joint_vjp(grads, outs, needs, *inputs, **attributes) if primitive.vjp is None else
+                         [vjp(grads[0], outs[0], *inputs, **attributes) for vjp in primitive.vjp])
                 return [v.numpy for v in found]
 
     return backend.InPlace(primitive.name, forward, backward)

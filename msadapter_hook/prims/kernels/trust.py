@@ -31,8 +31,11 @@ class Family:
             with self._lock:
                 if self._trusted is None:
                     self._checker = get_ident()
-                    self.reason = self._find_fault()
-                    self._trusted = self.reason is None
+                    try:
+                        self.reason = self._find_fault()
+                        self._trusted = self.reason is None
+                    finally:
+                        self._checker = None
         return self._trusted
 
     def _find_fault(self):

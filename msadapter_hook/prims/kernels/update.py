@@ -5,7 +5,6 @@ be the old ones.
 """
 
 from functools import partial
-from threading import RLock
 
 import numpy as np
 
@@ -21,9 +20,9 @@ _HALVES = 1 << 18  # numbers from which on a second processor pays, where there 
 
 
 class _Adam:
-    """One block of `count` numbers, for one of two threads."""
+    """One block of `count` numbers."""
 
-    def __init__(self, half, count, beta2):
+    def __init__(self, count, beta2):
         self._mean = onednn.chain(count, (SUBTRACT, VECTOR, VECTOR), (MULTIPLY, SCALAR), (ADD, VECTOR))
         self._square = onednn.chain(count, (MULTIPLY, VECTOR, VECTOR), (MULTIPLY, SCALAR), (TARGET_TIMES, beta2))
         self._size = onednn.chain(count, (MULTIPLY, VECTOR, SCALAR), (SQUARE_ROOT,), (DIVIDE, SCALAR), (ADD, SCALAR))
@@ -42,7 +41,7 @@ class _Adam:
 
 
 class _Momentum:
-    def __init__(self, half, count):
+    def __init__(self, count):
         self._product = onednn.chain(count, (MULTIPLY, VECTOR, SCALAR), (ADD, VECTOR))
 
     def __call__(self, p, g, m, new_p, new_m, mu, rate):
@@ -50,7 +49,7 @@ class _Momentum:
         self._product(new_m, rate, p, new_p)
 
 
-_ONE, _lock = np.ones(1, np.float32), RLock()  # the operations of a half are called one at a time
+_ONE = np.ones(1, np.float32)
 
 
 def _over(make, reads, writes, numbers, halved=False):
@@ -62,8 +61,8 @@ def _over(make, reads, writes, numbers, halved=False):
     size, numbers = arrays[0].size, [np.array([x], np.float32) for x in numbers]
     whole = size - size % _SMALLEST
     middle = whole // 2 // _SMALLEST * _SMALLEST if halved and size >= _HALVES else 0
-    halves = [_blocks(partial(make, half), *ends) for half, ends in enumerate([(0, middle), (middle, whole)] if middle else [(0, whole)])]
-    padded = make(0, _SMALLEST) if whole < size else True
+    halves = [_blocks(make, *ends) for ends in ([(0, middle), (middle, whole)] if middle else [(0, whole)])]
+    padded = make(_SMALLEST) if whole < size else True
     if padded is None or any(block is None for blocks in halves for _, block in blocks):
         return False
 
@@ -72,15 +71,14 @@ def _over(make, reads, writes, numbers, halved=False):
             part = {id(a): a[at] for a in arrays}  # one array for what is read and written
             block(*[part[id(a)] for a in arrays], *numbers)
 
-    with _lock:
-        threads.each([partial(sweep, blocks) for blocks in halves])
-        if whole < size:
-            room = np.zeros((len(arrays), _SMALLEST), np.float32)
-            for a, to in zip(reads, room):
-                to[:size - whole] = a[whole:]
-            padded(*room, *numbers)
-            for a, made in zip(writes, room[len(reads):]):
-                a[whole:] = made[:size - whole]
+    threads.each([partial(sweep, blocks) for blocks in halves])
+    if whole < size:
+        room = np.zeros((len(arrays), _SMALLEST), np.float32)
+        for a, to in zip(reads, room):
+            to[:size - whole] = a[whole:]
+        padded(*room, *numbers)
+        for a, made in zip(writes, room[len(reads):]):
+            a[whole:] = made[:size - whole]
     return True
 
 
@@ -93,7 +91,7 @@ def _blocks(make, start, end):
 def adam(p, g, m, v, new_p, new_m, new_v, *, beta1, beta2, root, eps, size, kept=1):
     """One step of Adam over flat arrays: `new_m` = m + (1 - beta1) (g - m), `new_v` = beta2 v + (1 - beta2) g², and `new_p` =
     kept p - size new_m / (sqrt(new_v) / root + eps). Source: PyTorch, torch.optim.Adam, torch.optim.AdamW."""
-    return _over(lambda half, count: _adam_block(half, count, float(beta2)), (p, g, m, v), (new_p, new_m, new_v),
+    return _over(lambda count: _adam_block(count, float(beta2)), (p, g, m, v), (new_p, new_m, new_v),
                  (1 - beta1, 1 - beta2, root, eps, -size, kept), halved=True)
 
 
@@ -114,4 +112,5 @@ def _check():
 
 
 _family = Family("updates", _check)
-_adam_block, _momentum_block = _family.operation(_Adam), _family.operation(_Momentum)
+_adam_block, _momentum_block = (_family.operation(lambda *given, kind=kind: onednn.Shared(partial(kind, *given)))
+                                for kind in (_Adam, _Momentum))
