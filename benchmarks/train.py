@@ -48,7 +48,7 @@ class Side:
         command += [str(HERE / "worker.py"), "inference" if inference else SIDES[side][1], workload]
         self.errors = tempfile.TemporaryFile("w+")
         start = time.perf_counter()
-        self.process = subprocess.Popen(command, cwd=HERE.parent, env=environment(side, kernels), text=True, bufsize=1,
+        self.process = subprocess.Popen(command, cwd=HERE.parent, env=environment(side, kernels, workload), text=True, bufsize=1,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors)
         try:
             self.version = self._answer()["version"]
@@ -98,7 +98,7 @@ class Side:
                 pass    # what was still to be written has no reader any more
 
 
-def environment(side, kernels):
+def environment(side, kernels, workload=None):
     """This process's environment without what would carry one side's settings into another."""
     clean = {k: v for k, v in os.environ.items()
              if not k.startswith("MSADAPTER_")
@@ -110,6 +110,8 @@ def environment(side, kernels):
         clean["MSADAPTER_JIT"] = HOOK[side]
         if kernels:
             clean["MSADAPTER_KERNELS"] = kernels
+    if side == "mindspore_tuned" and workload in ("lenet", "resnet"):
+        clean["ONEDNN_MAX_CPU_ISA"] = "AVX2"  # what MindSpore's convolutions are fastest with; products are not
     if side == "mindspore_default":
         clean.setdefault("GLOG_v", "3")
     return clean

@@ -20,9 +20,10 @@ from .runtime import mindspore
 
 
 class Listing:
-    """The primitive calls of one run of a function, as lines of source."""
+    """The primitive calls of one run of a function, as lines of source; `alone`: of nothing but kernels of MindSpore."""
 
-    def __init__(self, inputs):
+    def __init__(self, inputs, alone=False):
+        self.alone = alone
         self.names = {id(t): f"x{i}" for i, t in enumerate(inputs)}
         self.kept = list(inputs)  # identities stay unique while the objects live
         self.lines = []
@@ -37,7 +38,7 @@ class Listing:
     def note_function(self, function, args, result):
         """A call of an `InPlace`, which the program calls back."""
         self.functions.append((len(self.lines), function, args, result if isinstance(result, tuple) else (result,)))
-        self._write(function.name, args, result)
+        self._write(function.name, args, result, "" if isinstance(result, tuple) else "[0]")
 
     def callbacks(self, errors):
         """What the program calls back, as operations of the program: (Callback, source of its gradient, name of that)."""
@@ -48,9 +49,9 @@ class Listing:
             made.append((callback, callback.rule(f"d{line}", f"b{line}"), f"d{line}"))
         return made
 
-    def _write(self, name, args, result):
+    def _write(self, name, args, result, part=""):
         line = len(self.lines)
-        self.lines.append(f"    v{line} = k{line}({', '.join(map(self.spell, args))})  # {name}")
+        self.lines.append(f"    v{line} = k{line}({', '.join(map(self.spell, args))}){part}  # {name}")
         self._name(result, f"v{line}")
 
     def _name(self, result, made):
@@ -82,8 +83,8 @@ class NotListed(RuntimeError):
     """A function computes tensors outside of its kernels: what it does cannot be written out."""
 
 
-def _overheard(function, inputs):
-    listing = Listing(inputs)
+def _overheard(function, inputs, alone):
+    listing = Listing(inputs, alone)
     before, Kernel.listening = Kernel.listening, listing
     try:
         outputs = function(*inputs)
@@ -92,18 +93,24 @@ def _overheard(function, inputs):
     return listing, [listing.spell(o) for o in outputs]
 
 
-def list_program(function, inputs):
-    """(listing, names of the outputs) of `function` on MindSpore tensors. NotListed where it computes outside of kernels.
+def list_program(function, inputs, alone=False):
+    """(listing, names of the outputs) of `function` on MindSpore tensors. NotListed where it computes outside of kernels, or `alone`
+    is asked for and it calls something back that MindSpore has no kernel for.
 
     It is run twice: a tensor that is a constant of the program is the same object both times, one that was computed is not.
     """
-    listing, outputs = _overheard(function, inputs)
-    again, _ = _overheard(function, inputs)
+    listing, outputs = _overheard(function, inputs, alone)
+    again, _ = _overheard(function, inputs, alone)
     if listing.lines != again.lines or any(
             isinstance(kept, mindspore.Tensor) and kept is not again.environment[name]
             for name, kept in listing.environment.items()):
         raise NotListed("a tensor is computed by other means than kernels of the catalogue")
     return listing, outputs
+
+
+def _laid_out(tensor):
+    """A copy without gaps: MindSpore compiles anew at every call with a tensor that has some."""
+    return from_numpy(np.ascontiguousarray(as_numpy(tensor)))
 
 
 def compile_gradient(function, inputs, positions):
@@ -121,6 +128,8 @@ def compile_gradient(function, inputs, positions):
     callbacks = listing.callbacks(errors)
     source = "".join(f"{rule}\n\n" for _, rule, _ in callbacks)
     source += f"def program({parameters}):\n" + "\n".join(listing.lines) + f"\n    return ({results})\n"
+    upstream = ", ".join(f"g{i}" for i in range(count + len(watched)))  # each for itself: MindSpore takes what is in a tuple for constants
+    source += f"\n\ndef step({parameters}, {upstream}):\n    return gradient({parameters}, ({upstream},))\n"
     digest = hashlib.sha256(source.encode()).hexdigest()[:16]
     folder = settings.cache_folder() / "programs"
     folder.mkdir(parents=True, exist_ok=True)
@@ -136,22 +145,23 @@ def compile_gradient(function, inputs, positions):
     spec.loader.exec_module(module)
     for callback, _, rule in callbacks:
         callback.forward.bprop = getattr(module, rule)
-    compiled = mindspore.jit(Gradient(module.program, positions)._call)
+    module.gradient = Gradient(module.program, positions)._call
+    compiled = mindspore.jit(module.step)
     fresh = True
 
     def call(given, cotangents):
         nonlocal fresh
-        cotangents += unused
+        arguments = [t if t.is_contiguous() else _laid_out(t) for t in (*given, *cotangents, *unused)]
         errors.clear()
         if fresh:  # where MindSpore cannot compile it leaves its notes in the working directory, unless told another place
             fresh = False
             before = settings.export("compiling", MS_OM_PATH=str(folder))
             try:
-                values, grads = unrecorded(compiled, (*given, cotangents))
+                values, grads = unrecorded(compiled, arguments)
             finally:
                 settings.restore(before)
         else:
-            values, grads = unrecorded(compiled, (*given, cotangents))
+            values, grads = unrecorded(compiled, arguments)
         grads = grads if isinstance(grads, tuple) else (grads,)
         # a gradient is read before the loss: in the other order three spinning threads share the cores, at a quarter of the speed
         (grads or values)[0].asnumpy()  # the program has ended then

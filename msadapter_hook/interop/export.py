@@ -63,7 +63,7 @@ def _written(module, inputs):
     if len(used) != len(inputs):
         missing = sorted(set(range(len(inputs))) - used)
         raise errors.unsupported("mindspore.export", f"input {missing[0]} is used by host code only, or not at all")
-    listing, results = list_program(program.function, [v.array for v in operands])
+    listing, results = list_program(program.function, [v.array for v in operands], alone=True)
     lines += ["    " + line for line in listing.lines]
     result = results[0] if isinstance(output, Tensor) else f"({', '.join(results)},)"
     return _load(lines, members, listing, len(inputs), result)

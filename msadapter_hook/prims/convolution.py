@@ -11,7 +11,6 @@ import numpy as np
 
 from msadapter_hook.backend import primitive
 from msadapter_hook.tape import Primitive
-from msadapter_hook.tape.primitive import PREFER_HOST
 
 from .linear import bias_add, bias_gradient
 from .movement import strided_slice
@@ -182,7 +181,5 @@ conv_weight = Primitive(
 
 
 def convolve(x, w, b, **attributes):
-    """conv and a bias (O,) or None: one node where host kernels are preferred."""
-    if b is None:
-        return conv(x, w, **attributes)
-    return conv_bias(x, w, b, **attributes) if PREFER_HOST else bias_add(conv(x, w, **attributes), b)
+    """conv and a bias (O,) or None, in one node."""
+    return conv(x, w, **attributes) if b is None else conv_bias(x, w, b, **attributes)

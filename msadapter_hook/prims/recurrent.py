@@ -218,6 +218,6 @@ def mindspore_lstm(used=(0, 1, 2)):
 
 
 lstm = _define("lstm", _lstm_steps, _lstm_back, 3, mindspore_lstm)
-lstm.partial = mindspore_lstm
+lstm.partial = lambda used, needs: mindspore_lstm(used)
 gru = _define("gru", _gru_steps, _gru_back, 2)
 rnn = _define("rnn", _rnn_steps, _rnn_back, 2)

@@ -48,7 +48,7 @@ class Primitive:
         self.pointwise = False  # each element of the result comes from those at its place, so any common shape will do
         self.passing = False  # hands its input on, which knows by itself how it is computed
         self.merged = None  # of a slice: the split that several of them are together
-        self.partial = None  # of several outputs: what is replayed where only some are asked for, partial(used, **attributes)
+        self.partial = None  # what is replayed where outputs `used` and gradients `needs` are asked for: partial(used, needs, **attributes)
         self.kernel = None  # a Kernel: where host kernels are preferred, and this primitive has one
         self.mindspore = None
         if mindspore is not None:

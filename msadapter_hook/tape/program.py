@@ -108,12 +108,16 @@ class Program:
         used = {a for _, _, _, args in steps for a in args if isinstance(a, tuple)}.union(outputs)
         for node, _ in outputs:
             last.pop(node, None)
+        reached = set()  # steps through which gradients flow
         dead = {}
         for made, i in last.items():
             dead.setdefault(i, []).append(f"v{made}")
         for i, primitive, attributes, args in steps:
+            needs = tuple([inputs[a].requires_grad if isinstance(a, int) else a[0] in reached for a in args])
+            if any(needs):
+                reached.add(i)
             environment[f"p{i}"] = primitive.bound(**attributes) if primitive.partial is None else primitive.partial(
-                tuple([k for k in range(primitive.outputs) if (i, k) in used]), **attributes)
+                tuple([k for k in range(primitive.outputs) if (i, k) in used]), needs, **attributes)
             lines.append(f"    v{i} = p{i}({', '.join(map(name, args))})  # {primitive.name}")
             if i in dead:  # what nobody reads again is let go, as in code written by hand
                 lines.append(f"    del {', '.join(dead[i])}")

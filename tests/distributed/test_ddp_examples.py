@@ -20,8 +20,9 @@ _spec.loader.exec_module(recorder)
 def test_two_workers_have_the_losses_of_pytorch(name, checkout, tmp_path):
     program = ROOT / "examples" / "distributed" / f"{name}.py"
     text = checkout.output("-m", "msadapter_hook", *LAUNCHERS[name], program, *recorder.PROGRAMS[name], cwd=tmp_path, timeout=300)
-    assert recorder.losses_of(text) == pytest.approx(GOLDENS[name], rel=2e-3)
-    assert recorder.losses_of(text)[0] == pytest.approx(GOLDENS[name][0], rel=1e-4)
+    losses = recorder.losses_of(text)
+    assert any(losses == pytest.approx(golden, rel=2e-3) for golden in GOLDENS[name])
+    assert losses[0] == pytest.approx(GOLDENS[name][0][0], rel=1e-4)
 
 
 def test_one_process_alone_trains_and_goes_on_from_its_checkpoint(checkout, tmp_path):

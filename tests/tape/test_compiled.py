@@ -212,3 +212,20 @@ def test_compiled_programs_see_parameters_that_an_optimizer_overwrites(asked, ma
     compiled = list(losses())
     assert plain[-1] < 0.9 * plain[0]
     np.testing.assert_allclose(compiled, plain, rtol=1e-4)
+
+
+@pytest.mark.skipif(not late.state.enabled, reason="MSADAPTER_EAGER=1 computes before the replay")
+@pytest.mark.parametrize("rows, cotangent", [
+    (6, lambda i: torch.full((6, 3), float(i))), (7, lambda i: torch.full((3, 7), float(i)).t()),
+    (8, lambda i: torch.full((8, 3, 2), float(i))[:, :, 0])], ids=["new", "transposed", "a view"])
+def test_a_program_is_compiled_once_for_all_cotangents(asked, rows, cotangent):
+    from mindspore.graph.api import ms_compile_cache
+
+    asked(1)
+    w, seen = torch.randn(rows, 3, requires_grad=True), []
+    for i in range(6):
+        w.grad = None
+        (w * 2).backward(cotangent(i))
+        assert w.grad.tolist() == [[2.0 * i] * 3] * rows
+        seen.append(len(ms_compile_cache))
+    assert replay.policy.compiled and seen[2:] == seen[2:3] * 4

@@ -11,7 +11,7 @@ from msadapter_hook.backend.onednn import BIAS, SOURCE, TARGET, WEIGHTS, Descrip
 from msadapter_hook.tape.kernel import Kernel
 
 from .. import convolution
-from .layout import as_channels_last, as_channels_second
+from .layout import as_channels_last, as_channels_second, to_last, to_second
 from .trust import Family
 
 SMALL = 1 << 14  # multiplications up to which NumPy is as fast, and closer to PyTorch
@@ -37,7 +37,10 @@ def _described(kind, channels, groups, make):
 
 
 class Convolution:
-    """One shape of x (N, C, …) and w (O, C/groups, …): forward and both gradients. Arrays of images have their channels last."""
+    """One shape of x (N, C, …) and w (O, C/groups, …): forward and both gradients.
+
+    Arrays of images have their channels last, or with `second` are contiguous in the order of their axes, and results likewise.
+    """
 
     def __init__(self, shape, weight, stride, padding, dilation, groups, bias):
         out = convolution.out_size(shape[2:], weight[2:], stride, padding, dilation)
@@ -97,32 +100,49 @@ class Convolution:
             raise onednn.Unavailable("halves of a convolution differ in their weights")
         return onednn.reorder(plain, wanted[0]), onednn.room(wanted[0])
 
-    def forward(self, x, w, b):
-        """(N, …, O) from (N, …, C)."""
+    def forward(self, x, w, b, second=False):
+        """(N, …, O) from (N, …, C), and the images with their channels last."""
+        last = np.empty(self._shape, np.float32) if second else x
         y = np.empty(self._out, np.float32)
+        result = np.empty((self._out[0], self._out[-1], *self._out[1:-1]), np.float32) if second else y
         rest = (b,) if self._bias else ()
         middle = x.shape[0] - x.shape[0] // 2
+
+        def part(run, at):
+            if second:
+                to_last(x[at], last[at])
+            run(last[at], self._packed, y[at], *rest)
+            if second:
+                to_second(y[at], result[at])
+
         with self._lock:
             self._pack(w, self._packed)
             parts = [slice(0, middle), slice(middle, x.shape[0])] if len(self._forward) == 2 else [slice(None)]
-            threads.each([partial(run, x[at], self._packed, y[at], *rest) for run, at in zip(self._forward, parts)])
-        return y
+            threads.each([partial(part, run, at) for run, at in zip(self._forward, parts)])
+        return result, last
 
-    def backward(self, x, w, g, needs):
-        """Gradients of x, w and the bias; None for those not needed."""
+    def backward(self, x, w, g, needs, second=False):
+        """Gradients of x, w and the bias; None for those not needed. `x` has its channels last in any case."""
         dx = np.empty(self._shape, np.float32) if needs[0] else None  # x is not read for it
         parts = range(len(self._cuts))
         dw = [np.empty(self._weight, np.float32) for _ in parts] if needs[1] or needs[2] else None
         db = [np.empty(self._weight[0], np.float32) for _ in parts] if self._bias and dw is not None else None
+        last = np.empty(self._out, np.float32) if second else g
+        result = np.empty((self._shape[0], self._shape[-1], *self._shape[1:-1]), np.float32) if second and needs[0] else dx
 
         def images(i):
-            self._data[i](g[self._cuts[i]], self._packed_back, dx[self._cuts[i]])
+            at = self._cuts[i]
+            self._data[i](last[at], self._packed_back, dx[at])
+            if second:
+                to_second(dx[at], result[at])
 
         def weights(i):
-            self._weights[i](x[self._cuts[i]], g[self._cuts[i]], self._raw[i], *((db[i],) if db else ()))
+            self._weights[i](x[self._cuts[i]], last[self._cuts[i]], self._raw[i], *((db[i],) if db else ()))
             self._unpack[i](self._raw[i], dw[i])
 
         def half(i):
+            if second:
+                to_last(g[self._cuts[i]], last[self._cuts[i]])
             if dx is not None:
                 images(i)
             if dw is not None:
@@ -136,8 +156,10 @@ class Convolution:
             elif dx is None or dw is None:
                 half(0)
             else:
+                if second:
+                    to_last(g, last)
                 threads.side_by_side(lambda: images(0), lambda: weights(0))
-        return dx, _sum(dw), _sum(db)
+        return result, _sum(dw), _sum(db)
 
 
 def _sum(halves):
@@ -158,17 +180,18 @@ def _check():
         y = convolution.conv.host(x, w, **attributes)
         made = Convolution(x.shape, w.shape, *attributes.values(), bias)
         xl = as_channels_last(x)
-        yield as_channels_second(made.forward(xl, w, b)), y + b[:, None, None] if bias else y
         g = rng.standard_normal(y.shape, np.float32)
-        dx, dw, db = made.backward(xl, w, as_channels_last(g), (True, True, bias))
-        yield as_channels_second(dx), convolution.conv_input.host(g, w, size=x.shape[2:], **attributes)
-        yield dw, convolution.conv_weight.host(x, g, kernel=w.shape[2:], **attributes)
-        if bias:
-            yield db, g.sum((0, 2, 3))
+        for second, shown in (False, as_channels_second), (True, np.asarray):
+            yield shown(made.forward(x if second else xl, w, b, second)[0]), y + b[:, None, None] if bias else y
+            dx, dw, db = made.backward(xl, w, g if second else as_channels_last(g), (True, True, bias), second)
+            yield shown(dx), convolution.conv_input.host(g, w, size=x.shape[2:], **attributes)
+            yield dw, convolution.conv_weight.host(x, g, kernel=w.shape[2:], **attributes)
+            if bias:
+                yield db, g.sum((0, 2, 3))
 
 
-_family = Family("convolution", _check)
-_operation = _family.operation(Convolution)
+FAMILY = Family("convolution", _check)
+_operation = FAMILY.operation(Convolution)
 
 
 def _operation_for(x, w, stride, padding, dilation, groups, bias):
@@ -177,48 +200,61 @@ def _operation_for(x, w, stride, padding, dilation, groups, bias):
     return _operation(x.shape, w.shape, stride, padding, dilation, groups, bias)
 
 
-def _forward(keep, x, w, *bias, stride, padding, dilation, groups):
+def _second(second, images):
+    """Images as a `Convolution` takes them, and its results as an array (N, C, …)."""
+    return np.ascontiguousarray(images) if second else as_channels_last(images)
+
+
+def _shown(second, images):
+    return images if second else as_channels_second(images)
+
+
+def _forward(second, keep, x, w, *bias, stride, padding, dilation, groups):
     if x.size // max(x.shape[1], 1) * w.size < SMALL:
         return None
     made = _operation_for(x, w, stride, padding, dilation, groups, bool(bias))
     if made is None:
         return None
-    xl, w = as_channels_last(x), np.ascontiguousarray(w)
-    y = made.forward(xl, w, np.ascontiguousarray(bias[0]) if bias else None)
-    return as_channels_second(y), (made, xl, w)
+    w = np.ascontiguousarray(w)
+    y, last = made.forward(_second(second, x), w, np.ascontiguousarray(bias[0]) if bias else None, second)
+    return _shown(second, y), (made, last, w)
 
 
-def _backward(kept, grads, needs, x, w, *bias, **attributes):
-    made, xl, w = kept
-    dx, dw, db = made.backward(xl, w, as_channels_last(grads[0]), (*needs, False)[:3])
-    found = [None if dx is None else as_channels_second(dx), dw if needs[1] else None]
+def _backward(second, kept, grads, needs, x, w, *bias, **attributes):
+    made, last, w = kept
+    dx, dw, db = made.backward(last, w, _second(second, grads[0]), (*needs, False)[:3], second)
+    found = [None if dx is None else _shown(second, dx), dw if needs[1] else None]
     return found + [db] if bias else found
 
 
 # The transposed convolution is the gradient of the images; its own gradients are a convolution and the gradient of the weights.
-def _transposed(keep, g, w, *, size, stride, padding, dilation, groups):
+def _transposed(second, keep, g, w, *, size, stride, padding, dilation, groups):
     shape = (g.shape[0], w.shape[1] * groups, *size)
     if g.size == 0 or convolution.out_size(size, w.shape[2:], stride, padding, dilation) != g.shape[2:]:
         return None
     made = _operation(shape, w.shape, stride, padding, dilation, groups, False) if g.ndim in (4, 5) and w.size else None
     if made is None:
         return None
-    gl, w = as_channels_last(g), np.ascontiguousarray(w)
-    return as_channels_second(made.backward(None, w, gl, (True, False, False))[0]), (made, gl, w)
+    g, w = _second(second, g), np.ascontiguousarray(w)
+    return _shown(second, made.backward(None, w, g, (True, False, False), second)[0]), (made, g, w)
 
 
-def _transposed_back(kept, grads, needs, g, w, **attributes):
-    made, gl, w = kept
-    h, found = as_channels_last(grads[0]), [None, None]
+def _transposed_back(second, kept, grads, needs, g, w, **attributes):
+    made, g, w = kept
+    found = [None, None]
+    y, last = made.forward(_second(second, grads[0]), w, None, second)
     if needs[0]:
-        found[0] = as_channels_second(made.forward(h, w, None))
+        found[0] = _shown(second, y)
     if needs[1]:
-        found[1] = made.backward(h, w, gl, (False, True, False))[1]
+        found[1] = made.backward(last, w, g, (False, True, False), second)[1]
     return found
 
 
-KERNELS = {
-    convolution.conv_input: Kernel(_transposed, _transposed_back),
-    convolution.conv: Kernel(_forward, _backward),
-    convolution.conv_bias: Kernel(_forward, _backward),
-}
+def _kernels(second):
+    """The kernels of this file, for images with their channels last in memory or `second`, as MindSpore's tensors have them."""
+    both = [Kernel(partial(forward, second), partial(backward, second))
+            for forward, backward in ((_forward, _backward), (_transposed, _transposed_back))]
+    return {convolution.conv: both[0], convolution.conv_bias: both[0], convolution.conv_input: both[1]}
+
+
+KERNELS, IN_ORDER = _kernels(False), _kernels(True)

@@ -26,7 +26,7 @@ from msadapter_hook.backend.onednn import (
 from msadapter_hook.tape.kernel import Kernel
 
 from .. import normalization
-from .layout import as_channels_last, as_channels_second
+from .layout import as_channels_last, as_channels_second, to_last, to_second
 from .linear import FLOATS
 from .trust import Family
 
@@ -192,24 +192,42 @@ _layer_norm = Family("layer norm", _check_rows).operation(LayerNorm)
 
 
 # ------------------------------------------------------------------------------------------------ kernels
-def _batch(keep, x, w, b, *, eps):
-    if x.size == 0:
+def _batch(second, keep, x, w, b, *, eps):
+    if x.size == 0 or second and x.ndim not in (4, 5):
         return None
     width = x.shape[-1] if x.ndim > 2 else 1
     made = _batch_norm((x.shape[0], x.shape[1], math.prod(x.shape[2:-1]), width), eps)
     if made is None:
         return None
-    xl, w = as_channels_last(x), np.ascontiguousarray(w)
-    y, middle, spread = made.forward(xl, w, np.ascontiguousarray(b))
-    return (as_channels_second(y), middle, spread), (made, xl, middle, spread)
+    last, w = _last(second, x), np.ascontiguousarray(w)
+    y, middle, spread = made.forward(last, w, np.ascontiguousarray(b))
+    return (_shown(second, y), middle, spread), (made, last, middle, spread)
 
 
-def _batch_back(kept, grads, needs, x, w, b, *, eps):
+def _batch_back(second, kept, grads, needs, x, w, b, *, eps):
     if grads[0] is None:  # only mean and variance were used, which carry no gradient
         return [None] * 3
-    made, xl, middle, spread = kept
-    dx, dw, db = made.backward(xl, middle, spread, np.ascontiguousarray(w), as_channels_last(grads[0]))
-    return [as_channels_second(dx), dw, db]
+    made, last, middle, spread = kept
+    dx, dw, db = made.backward(last, middle, spread, np.ascontiguousarray(w), _last(second, grads[0]))
+    return [_shown(second, dx), dw, db]
+
+
+def _last(second, images):
+    """Images (N, C, …) with their channels last; `second`: from the order of their axes in memory."""
+    if not second:
+        return as_channels_last(images)
+    made = np.empty((images.shape[0], *images.shape[2:], images.shape[1]), np.float32)
+    to_last(np.ascontiguousarray(images), made)
+    return made
+
+
+def _shown(second, images):
+    """(N, …, C) as (N, C, …); `second`: in that order in memory."""
+    if not second:
+        return as_channels_second(images)
+    made = np.empty((images.shape[0], images.shape[-1], *images.shape[1:-1]), np.float32)
+    to_second(images, made)
+    return made
 
 
 def _fixed(keep, x, *vectors, eps):
@@ -293,7 +311,7 @@ def _group_back(kept, grads, needs, x, w, b, *, groups, eps):
 
 
 KERNELS = {
-    normalization.batch_norm: Kernel(_batch, _batch_back),
+    normalization.batch_norm: Kernel(partial(_batch, False), partial(_batch_back, False)),
     normalization.group_norm: Kernel(_group, _group_back, dtypes=FLOATS),
     normalization.fixed_norm: Kernel(_fixed, _fixed_back),
 }
@@ -302,3 +320,5 @@ EXACT = {
     normalization.row_norm: Kernel(_rows, _rows_back),
 }
 KERNELS = {**EXACT, **KERNELS}
+#: for images that lie in the order of their axes, as in MindSpore's tensors
+IN_ORDER = {normalization.batch_norm: Kernel(partial(_batch, True), partial(_batch_back, True))}
