@@ -44,13 +44,14 @@ def in_reach() -> bool:
 def keep_freed_memory() -> None:
     """Have the C library keep large arrays that are freed, where it can be told so: it gives them back to the system, and every
     step pays for fresh pages again (up to half of a convolutional network's step on host kernels; `torch.cat` of two megabytes
-    by itself: 2 ms in place of 0.1)."""
-    threshold, top_pad, trim = (-3, 1 << 25), (-2, 1 << 26), (-1, (1 << 31) - 1)  # M_MMAP_THRESHOLD, M_TOP_PAD, M_TRIM_THRESHOLD
+    by itself: 2 ms in place of 0.1). One arena for all threads, so that what plain replay has freed serves the threads that call
+    compiled programs back."""
+    threshold, top_pad, trim, arenas = (-3, 1 << 25), (-2, 1 << 26), (-1, (1 << 31) - 1), (-8, 1)  # M_MMAP_THRESHOLD, M_TOP_PAD, …
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):  # another C library than glibc
         return
-    for option, value in (threshold, trim, top_pad):
+    for option, value in (threshold, trim, top_pad, arenas):
         mallopt(option, value)
 
 

@@ -19,15 +19,18 @@ class Kernel:
 
     `into(total, grad, shape, dtype, *rest, **attributes)`: alternatively the gradient of the first input, added to `total`
     in place (None: zeros), which is given back; `rest` are the other inputs.
+
+    `reads`: the inputs whose elements `backward` reads again (None: any); of the others it looks at shape and dtype only.
     """
 
-    __slots__ = ("forward", "backward", "into", "dtypes")
+    __slots__ = ("forward", "backward", "into", "dtypes", "reads")
 
-    def __init__(self, forward=None, backward=None, *, into=None, dtypes=frozenset([np.dtype(np.float32)])):
+    def __init__(self, forward=None, backward=None, *, into=None, dtypes=frozenset([np.dtype(np.float32)]), reads=None):
         self.forward = forward
         self.backward = backward
         self.into = into
         self.dtypes = dtypes
+        self.reads = reads
 
 
 class _Quiet:

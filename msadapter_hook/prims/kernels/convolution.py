@@ -252,7 +252,7 @@ def _transposed_back(second, kept, grads, needs, g, w, **attributes):
 
 def _kernels(second):
     """The kernels of this file, for images with their channels last in memory or `second`, as MindSpore's tensors have them."""
-    both = [Kernel(partial(forward, second), partial(backward, second))
+    both = [Kernel(partial(forward, second), partial(backward, second), reads=())
             for forward, backward in ((_forward, _backward), (_transposed, _transposed_back))]
     return {convolution.conv: both[0], convolution.conv_bias: both[0], convolution.conv_input: both[1]}
 

@@ -321,4 +321,4 @@ EXACT = {
 }
 KERNELS = {**EXACT, **KERNELS}
 #: for images that lie in the order of their axes, as in MindSpore's tensors
-IN_ORDER = {normalization.batch_norm: Kernel(partial(_batch, True), partial(_batch_back, True))}
+IN_ORDER = {normalization.batch_norm: Kernel(partial(_batch, True), partial(_batch_back, True), reads=(1,))}

@@ -77,15 +77,19 @@ def in_place(primitive, kernel, attributes, needs=None):
     def forward(*arrays):
         with quiet():
             found = kernel.forward(True, *arrays, **attributes)
-            results, kept = (primitive.host(*arrays, **attributes), None) if found is None else found
-        return results, (kept, arrays, results)
+            if found is None:
+                results = primitive.host(*arrays, **attributes)
+                return results, (None, arrays, results)
+        results, kept = found
+        if kernel.reads is not None:  # the memory of the others is let go
+            arrays = [a if i in kernel.reads else np.broadcast_to(a.dtype.type(0), a.shape) for i, a in enumerate(arrays)]
+        return results, (kept, arrays, None)
 
     def backward(kept, *cotangents):
         kept, arrays, results = kept
-        asked = needs or (True,) * len(arrays)
         with quiet():
             if kept is not None:
-                grads = kernel.backward(kept, cotangents, asked, *arrays, **attributes)
+                grads = kernel.backward(kept, cotangents, needs or (True,) * len(arrays), *arrays, **attributes)
                 return [np.zeros(a.shape, a.dtype) if g is None else g for g, a in zip(grads, arrays)]
             results = results if type(results) is tuple else (results,)
             grads, outs, inputs = ([Value(a.shape, a.dtype, a) for a in of] for of in (cotangents, results, arrays))
