@@ -193,7 +193,7 @@ _layer_norm = Family("layer norm", _check_rows).operation(LayerNorm)
 
 # ------------------------------------------------------------------------------------------------ kernels
 def _batch(second, keep, x, w, b, *, eps):
-    if x.size == 0 or second and x.ndim not in (4, 5):
+    if x.size == 0:
         return None
     width = x.shape[-1] if x.ndim > 2 else 1
     made = _batch_norm((x.shape[0], x.shape[1], math.prod(x.shape[2:-1]), width), eps)
@@ -214,7 +214,7 @@ def _batch_back(second, kept, grads, needs, x, w, b, *, eps):
 
 def _last(second, images):
     """Images (N, C, …) with their channels last; `second`: from the order of their axes in memory."""
-    if not second:
+    if not second or images.ndim == 2:
         return as_channels_last(images)
     made = np.empty((images.shape[0], *images.shape[2:], images.shape[1]), np.float32)
     to_last(np.ascontiguousarray(images), made)
@@ -223,7 +223,7 @@ def _last(second, images):
 
 def _shown(second, images):
     """(N, …, C) as (N, C, …); `second`: in that order in memory."""
-    if not second:
+    if not second or images.ndim == 2:
         return as_channels_second(images)
     made = np.empty((images.shape[0], images.shape[-1], *images.shape[1:-1]), np.float32)
     to_second(images, made)
